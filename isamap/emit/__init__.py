@@ -1,0 +1,1 @@
+"""From a lowered kernel to C."""

@@ -1,0 +1,1 @@
+"""Hardware descriptions: YAML in, frozen data out."""

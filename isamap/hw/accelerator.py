@@ -1,0 +1,147 @@
+"""A hardware description as frozen data: what every later stage knows about a machine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+from isamap.diagnostics import Span
+from isamap.ir.dtype import DType
+from isamap.ir.nodes import Buffer, Instruction
+
+StorageKind = Literal["registers", "scratchpad", "cache", "memory", "immediate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """A place where operands live.
+
+    ``registers``: ``count`` registers of ``bits`` bits each; every register is one C variable whose
+    type is ``types[element type]``.  ``scratchpad``: ``size`` bytes, placed by the schedule.
+    ``cache``: ``size`` bytes, only the cost model sees it.  ``memory``: what C pointers reach.
+    ``immediate``: constants written into the instruction.  ``read`` and ``write`` are bytes a cycle
+    to and from the next larger storage; ``latency`` is in cycles.  Storages are ordered from the
+    nearest to the farthest.
+    """
+
+    name: str
+    kind: StorageKind
+    count: int | None = None
+    bits: int | None = None
+    size: int | None = None
+    banks: int = 1
+    alignment: int = 1
+    line: int | None = None
+    read: Fraction | None = None
+    write: Fraction | None = None
+    latency: Fraction = Fraction(0)
+    types: Mapping[str, str] = field(default_factory=dict)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A kind of execution unit; ``count`` of them work side by side (ports, queues)."""
+
+    name: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An instruction with what it costs and how it is written.
+
+    ``throughput`` is cycles per instruction when many are in flight, ``latency`` cycles from operands
+    to result.  ``units`` names the units that it occupies, for ``throughput`` cycles of one of them.
+    ``emit`` is the C template: ``{operand}`` is a register's variable, a pointer to the first element
+    of an operand in memory, or a literal; ``{extent}`` an integer expression; ``{T}`` the name of the
+    type bound to a type parameter; doubled braces are braces.  ``align`` gives the bytes to which an
+    operand in memory must be aligned.
+    """
+
+    instruction: Instruction
+    throughput: Fraction
+    latency: Fraction
+    units: tuple[str, ...] = ()
+    emit: str | None = None
+    align: Mapping[str, int] = field(default_factory=dict)
+    energy: Fraction | None = None
+    area: Fraction | None = None
+    source: str | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The instruction's name, unique in the description."""
+        return self.instruction.name
+
+    def storage(self, operand: str) -> str:
+        """Return the storage in which an operand lives."""
+        place = self.instruction.operand(operand).storage
+        assert place is not None
+        return place
+
+    @property
+    def outputs(self) -> tuple[Buffer, ...]:
+        """The operands that it writes."""
+        return tuple(o for o in self.instruction.operands if o.role in ("out", "inout"))
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """How emitted C becomes something that runs.
+
+    ``compiler`` is an argument list, the program first; ``flags`` are added to it; ``shared`` and
+    ``program`` are the flags that make a shared library and an executable.  ``runner`` is the
+    argument list before the program's path (an emulator), or empty.  ``headers`` are included,
+    ``prelude`` is C text put after them.
+    """
+
+    compiler: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ("-shared", "-fPIC")
+    program: tuple[str, ...] = ()
+    runner: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    prelude: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """A described machine.
+
+    ``clock`` is in Hz.  ``features`` are CPU features (names of /proc/cpuinfo) without which native
+    code cannot run.  ``digest`` is a hash of the description's content; ``trusted`` says that its
+    templates and toolchain may be executed (shipped, or named with ``--trust``).
+    """
+
+    name: str
+    title: str
+    storages: tuple[Storage, ...]
+    units: tuple[Unit, ...]
+    entries: tuple[Entry, ...]
+    toolchain: Toolchain | None
+    clock: Fraction
+    cores: int = 1
+    issue: int = 1
+    features: tuple[str, ...] = ()
+    digest: str = ""
+    trusted: bool = False
+    path: str = ""
+    version: int = 1
+
+    def storage(self, name: str) -> Storage:
+        """Return the storage called ``name``."""
+        return next(s for s in self.storages if s.name == name)
+
+    def unit(self, name: str) -> Unit:
+        """Return the unit called ``name``."""
+        return next(u for u in self.units if u.name == name)
+
+    def entry(self, name: str) -> Entry:
+        """Return the entry of the instruction called ``name``."""
+        return next(e for e in self.entries if e.name == name)
+
+    def register_type(self, storage: str, dtype: DType) -> str:
+        """Return the C type of a register of ``storage`` that holds ``dtype``."""
+        return self.storage(storage).types[dtype.name]

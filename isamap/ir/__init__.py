@@ -1,0 +1,1 @@
+"""Kernels, instructions and programs as data, and questions about them."""

@@ -1,0 +1,351 @@
+"""Integer index expressions: polynomials over variables, symbols, floor-divisions and remainders.
+
+One class serves the index expressions of accesses, the extents of buffers, the counts of loops and
+the addresses of a lowered kernel.  An :class:`Index` is always in canonical form, so that equality is
+equality of polynomials; ``(a + b)*2 == 2*b + 2*a``.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An iteration variable, a symbolic extent or a loop counter."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Div:
+    """``value // divisor``, rounded down; the divisor is a positive constant."""
+
+    value: "Index"
+    divisor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mod:
+    """``value % divisor``, never negative; the divisor is a positive constant."""
+
+    value: "Index"
+    divisor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An index read from an integer buffer: a data-dependent access."""
+
+    buffer: str
+    indices: tuple["Index", ...]
+
+
+Atom: TypeAlias = Name | Div | Mod | Read
+Monomial: TypeAlias = tuple[Atom, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A polynomial: sorted ``(monomial, coefficient)`` pairs without zeros; ``()`` is the constant's.
+
+    Build with :func:`const`, :func:`var`, the operators ``+ - *`` and ``//``, ``%`` by a positive
+    ``int``.
+    """
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    # --- construction ---------------------------------------------------------------------------
+    def __add__(self, other: "Index | int") -> "Index":
+        return _from_pairs([*self.terms, *as_index(other).terms])
+
+    __radd__ = __add__
+
+    def __neg__(self) -> "Index":
+        return Index(tuple((m, -c) for m, c in self.terms))
+
+    def __sub__(self, other: "Index | int") -> "Index":
+        return self + -as_index(other)
+
+    def __rsub__(self, other: "Index | int") -> "Index":
+        return as_index(other) - self
+
+    def __mul__(self, other: "Index | int") -> "Index":
+        pairs = [
+            (tuple(sorted((*m, *n), key=_atom_key)), c * d)
+            for m, c in self.terms
+            for n, d in as_index(other).terms
+        ]
+        return _from_pairs(pairs)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, divisor: int) -> "Index":
+        _check_divisor(divisor)
+        # Multiples of the divisor leave the floor: (q*d + r) // d == q + r // d.
+        whole = _from_pairs([(m, c // divisor) for m, c in self.terms])
+        rest = _from_pairs([(m, c % divisor) for m, c in self.terms])
+        if (value := rest.constant) is not None:
+            return whole + value // divisor
+        if divisor == 1:
+            return self
+        return whole + Index((((Div(rest, divisor),), 1),))
+
+    def __mod__(self, divisor: int) -> "Index":
+        _check_divisor(divisor)
+        rest = _from_pairs([(m, c % divisor) for m, c in self.terms])
+        if (value := rest.constant) is not None:
+            return const(value % divisor)
+        return Index((((Mod(rest, divisor),), 1),))
+
+    # --- questions ------------------------------------------------------------------------------
+    @property
+    def constant(self) -> int | None:
+        """The value, if this is a number."""
+        if not self.terms:
+            return 0
+        if len(self.terms) == 1 and self.terms[0][0] == ():
+            return self.terms[0][1]
+        return None
+
+    @property
+    def offset(self) -> int:
+        """The coefficient of the constant term."""
+        return next((c for m, c in self.terms if m == ()), 0)
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        """The distinct atoms, in order of appearance; those inside ``//`` and ``%`` not included."""
+        return tuple(dict.fromkeys(atom for m, _ in self.terms for atom in m))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All variables and symbols that occur, those inside ``//``, ``%`` and reads included."""
+        found: set[str] = set()
+        for atom in self.atoms:
+            match atom:
+                case Name(name):
+                    found.add(name)
+                case Div(value, _) | Mod(value, _):
+                    found |= value.names
+                case Read(_, indices):
+                    found.update(*(index.names for index in indices))
+        return frozenset(found)
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """The data-dependent atoms, nested ones included, inner before outer."""
+        found: list[Read] = []
+        for atom in self.atoms:
+            match atom:
+                case Div(value, _) | Mod(value, _):
+                    found += value.reads
+                case Read(_, indices):
+                    for index in indices:
+                        found += index.reads
+                    found.append(atom)
+                case Name():
+                    pass
+        return tuple(dict.fromkeys(found))
+
+    def coefficient(self, name: str) -> "Index":
+        """Return the factor of ``name`` in the terms in which it occurs to the first power."""
+        atom = Name(name)
+        pairs = []
+        for monomial, c in self.terms:
+            if monomial.count(atom) == 1:
+                rest = list(monomial)
+                rest.remove(atom)
+                pairs.append((tuple(rest), c))
+        return _from_pairs(pairs)
+
+    def is_linear_in(self, names: Iterable[str]) -> bool:
+        """Return whether each of ``names`` occurs only alone in its term: no power, product, ``//``."""
+        wanted = frozenset(names)
+        for monomial, _ in self.terms:
+            hits = 0
+            for atom in monomial:
+                if isinstance(atom, Name):
+                    hits += atom.name in wanted
+                elif _from_pairs([((atom,), 1)]).names & wanted:
+                    return False
+            if hits > 1:
+                return False
+        return True
+
+    # --- use ------------------------------------------------------------------------------------
+    def substitute(self, values: Mapping[str, "Index | int"]) -> "Index":
+        """Return the expression with names replaced; names not in ``values`` stay."""
+        if not self.names & values.keys():
+            return self
+        total = const(0)
+        for monomial, c in self.terms:
+            factors = [_substitute_atom(atom, values) for atom in monomial]
+            total += reduce(lambda a, b: a * b, factors, const(c))
+        return total
+
+    def evaluate(
+        self, values: Mapping[str, Any], read: Callable[[str, tuple[Any, ...]], Any] | None = None
+    ) -> Any:
+        """Return the value, with ``values`` of ``int`` or integer arrays that broadcast.
+
+        ``read(buffer, indices)`` answers data-dependent indices.  KeyError for a name without value.
+        """
+        total: Any = 0
+        for monomial, c in self.terms:
+            product: Any = c
+            for atom in monomial:
+                match atom:
+                    case Name(name):
+                        product = product * values[name]
+                    case Div(value, divisor):
+                        product = product * (value.evaluate(values, read) // divisor)
+                    case Mod(value, divisor):
+                        product = product * (value.evaluate(values, read) % divisor)
+                    case Read(buffer, indices):
+                        if read is None:
+                            raise KeyError(buffer)
+                        product = product * read(
+                            buffer, tuple(i.evaluate(values, read) for i in indices)
+                        )
+            total = total + product
+        return total
+
+    def bounds(self, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+        """Return an interval (both ends included) that holds every value, or None if unbounded.
+
+        ``ranges`` gives both ends of each name.  Exact when each name occurs once.
+        """
+        low = high = 0
+        for monomial, c in self.terms:
+            lo = hi = c
+            for atom in monomial:
+                interval = _atom_bounds(atom, ranges)
+                if interval is None:
+                    return None
+                ends = [lo * interval[0], lo * interval[1], hi * interval[0], hi * interval[1]]
+                lo, hi = min(ends), max(ends)
+            low, high = low + lo, high + hi
+        return low, high
+
+    def __str__(self) -> str:
+        if not self.terms:
+            return "0"
+        text = ""
+        for monomial, c in self.terms:
+            factors = [_atom_text(atom) for atom in monomial]
+            if abs(c) != 1 or not factors:
+                factors.insert(0, str(abs(c)))
+            product = "*".join(factors)
+            if not text:
+                text = f"-{product}" if c < 0 else product
+            else:
+                text += f" - {product}" if c < 0 else f" + {product}"
+        return text
+
+
+def const(value: int) -> Index:
+    """Return a number."""
+    return Index((((), value),)) if value else Index(())
+
+
+def var(name: str) -> Index:
+    """Return a variable, symbol or counter."""
+    return Index((((Name(name),), 1),))
+
+
+def read(buffer: str, indices: tuple[Index, ...]) -> Index:
+    """Return an index that is read from a buffer."""
+    return Index((((Read(buffer, indices),), 1),))
+
+
+def as_index(value: Index | int) -> Index:
+    """Return ``value`` as an Index."""
+    return value if isinstance(value, Index) else const(value)
+
+
+def total(values: Iterable[Index | int]) -> Index:
+    """Return the sum."""
+    return reduce(lambda a, b: a + b, (as_index(v) for v in values), const(0))
+
+
+def product(values: Iterable[Index | int]) -> Index:
+    """Return the product."""
+    return reduce(lambda a, b: a * b, (as_index(v) for v in values), const(1))
+
+
+def ceil_div(value: Index | int, divisor: int) -> Index:
+    """Return ``value / divisor`` rounded up."""
+    return (as_index(value) + (divisor - 1)) // divisor
+
+
+def row_major(shape: Iterable[Index | int]) -> tuple[Index, ...]:
+    """Return the pitch of each dimension, in elements, of a dense row-major array."""
+    pitches = [const(1)]
+    for extent in reversed(list(shape)[1:]):
+        pitches.append(pitches[-1] * extent)
+    return tuple(reversed(pitches))
+
+
+def _check_divisor(divisor: int) -> None:
+    assert divisor > 0, "divisors are positive constants"
+
+
+def _from_pairs(pairs: Iterable[tuple[Monomial, int]]) -> Index:
+    sums: dict[Monomial, int] = {}
+    for monomial, c in pairs:
+        sums[monomial] = sums.get(monomial, 0) + c
+    kept = [(m, c) for m, c in sums.items() if c]
+    # Constants last, longer products first, then by name: the order in which people write.
+    kept.sort(key=lambda pair: (-len(pair[0]), [_atom_key(atom) for atom in pair[0]]))
+    return Index(tuple(kept))
+
+
+def _atom_key(atom: Atom) -> tuple[int, str]:
+    return (0, atom.name) if isinstance(atom, Name) else (1, _atom_text(atom))
+
+
+def _atom_text(atom: Atom) -> str:
+    match atom:
+        case Name(name):
+            return name
+        case Div(value, divisor):
+            return f"({_operand_text(value)} // {divisor})"
+        case Mod(value, divisor):
+            return f"({_operand_text(value)} % {divisor})"
+        case Read(buffer, indices):
+            return f"{buffer}[{', '.join(map(str, indices))}]"
+
+
+def _operand_text(value: Index) -> str:
+    is_name = len(value.terms) == 1 and value.terms[0][1] == 1 and len(value.terms[0][0]) == 1
+    return str(value) if is_name else f"({value})"
+
+
+def _substitute_atom(atom: Atom, values: Mapping[str, Index | int]) -> Index:
+    match atom:
+        case Name(name):
+            return as_index(values[name]) if name in values else var(name)
+        case Div(value, divisor):
+            return value.substitute(values) // divisor
+        case Mod(value, divisor):
+            return value.substitute(values) % divisor
+        case Read(buffer, indices):
+            return read(buffer, tuple(i.substitute(values) for i in indices))
+
+
+def _atom_bounds(atom: Atom, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+    match atom:
+        case Name(name):
+            return ranges.get(name)
+        case Div(value, divisor):
+            inner = value.bounds(ranges)
+            return (inner[0] // divisor, inner[1] // divisor) if inner else None
+        case Mod(value, divisor):
+            inner = value.bounds(ranges)
+            if inner and inner[0] // divisor == inner[1] // divisor:
+                return inner[0] % divisor, inner[1] % divisor
+            return 0, divisor - 1
+        case Read():
+            return None

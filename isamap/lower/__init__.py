@@ -1,0 +1,1 @@
+"""From a schedule to loops, movements and instruction calls."""

@@ -1,0 +1,134 @@
+"""The lowered kernel: loops, guards, scopes, instruction calls and element copies.
+
+A movement is a call of an instruction that copies; a constant in a register is a call of an
+instruction that copies an immediate.  Nothing here knows C.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from isamap.ir.dtype import DType
+from isamap.ir.index import Index
+from isamap.ir.nodes import Literal, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A fragment in a storage of the machine: one C variable, or one tile of a scratchpad."""
+
+    name: str
+    storage: str
+    dtype: DType
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """An operand in memory: it begins at element ``offset`` of a buffer; the instruction's operand
+    declaration (with ``symbols`` bound) says which elements follow."""
+
+    buffer: str
+    offset: Index
+
+
+Operand: TypeAlias = Register | Window | Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One instruction.
+
+    ``operands`` gives every operand its place.  An ``inout`` operand's register is read and written;
+    a needle that ties an input to the output has the same register in both.  ``symbols`` are the
+    instruction's extents and free pitches.
+    """
+
+    instruction: str
+    operands: tuple[tuple[str, Operand], ...]
+    symbols: tuple[tuple[str, Index], ...] = ()
+
+    def operand(self, name: str) -> Operand:
+        """Return the place of an operand."""
+        return dict(self.operands)[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for counter in 0..count``, step 1; ``parallel`` iterations are independent."""
+
+    counter: str
+    count: Index
+    body: tuple["Node", ...]
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """``if every condition >= 0 then body else otherwise``."""
+
+    conditions: tuple[Index, ...]
+    body: tuple["Node", ...]
+    otherwise: tuple["Node", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Registers that live here only."""
+
+    registers: tuple[Register, ...]
+    body: tuple["Node", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Element-wise copy over a box, ``for each point: target[target_offset] = source[source_offset]``.
+
+    ``counters`` are ``(name, count)``, outermost first.  A point at which some condition is negative
+    copies ``fill`` if there is one and is skipped otherwise.  ``source`` None writes ``fill``
+    everywhere.  No point reads what another writes.
+    """
+
+    counters: tuple[tuple[str, Index], ...]
+    target: str
+    target_offset: Index
+    source: str | None
+    source_offset: Index
+    conditions: tuple[Index, ...] = ()
+    fill: Literal | None = None
+
+
+Node: TypeAlias = Call | Loop | Guard | Scope | Copy
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A flat array in memory of a lowered kernel, ``size`` elements.
+
+    ``role`` is the kernel buffer's, or ``local`` for what lies in the workspace (locals, packed
+    operands, staged fragments).  ``private`` arrays exist once per thread.
+    """
+
+    name: str
+    role: Role
+    dtype: DType
+    size: Index
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredKernel:
+    """Everything that a code generator or an interpreter needs.
+
+    ``symbols`` are the extents that are known at run time only; a run-time check of the form
+    ``condition >= 0`` precedes the body for each of ``requires``.
+    """
+
+    name: str
+    symbols: tuple[str, ...]
+    arrays: tuple[Array, ...]
+    body: tuple[Node, ...]
+    requires: tuple[Index, ...] = ()
+
+    def array(self, name: str) -> Array:
+        """Return the array called ``name``."""
+        return next(a for a in self.arrays if a.name == name)

@@ -1,0 +1,1 @@
+"""Which instructions compute a statement, and how: matchings and mappings."""

@@ -1,0 +1,103 @@
+"""What the matcher finds: needles, bindings, placements, matchings, mappings."""
+
+from collections.abc import Mapping as Dict
+from dataclasses import dataclass, field
+
+from isamap.hw.accelerator import Entry
+from isamap.ir.index import Index
+from isamap.ir.nodes import Access, Expr, Reduction, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An iteration variable of an instruction and its extent, the largest where it has a range."""
+
+    name: str
+    extent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Needle:
+    """An instruction read as one statement ``target reduction value`` over axes.
+
+    One entry gives several needles: ``r = max(a, b)`` is also ``r max= b`` with ``a`` tied to ``r``,
+    and ``c += a*b`` is also ``c = c0 + a*b``.  ``target`` is the access of the written operand;
+    ``value`` is the body, whose :class:`Access` leaves name operands.  ``tied`` is the input operand
+    that must be the same register as the target's (None: there is none; for an ``inout`` target read
+    as a reduction it is the target itself).
+    """
+
+    entry: Entry
+    target: Access
+    reduction: Reduction
+    value: Expr
+    axes: tuple[Axis, ...]
+    tied: str | None
+
+    @property
+    def name(self) -> str:
+        """The instruction's name."""
+        return self.entry.name
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A form over a statement's variables, put on an axis of the instruction."""
+
+    form: Index
+    axis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """An operand bijection and the placements that the four laws allow.
+
+    ``operands`` binds each input operand of the needle to a subexpression of the statement's body
+    (an access, a literal, or an operation that another instruction computes first).  Placements on
+    one axis are ordered, outermost digit first.
+    """
+
+    statement: Statement
+    needle: Needle
+    operands: tuple[tuple[str, Expr], ...]
+    placements: tuple[Placement, ...]
+
+    def on_axis(self, axis: str) -> tuple[Index, ...]:
+        """Return the forms on an axis, outermost digit first."""
+        return tuple(p.form for p in self.placements if p.axis == axis)
+
+    @property
+    def inner(self) -> tuple[str, ...]:
+        """The inner variables: those that occur in a placed form, in the statement's order."""
+        used = {name for p in self.placements for name in p.form.names}
+        return tuple(v.name for v in self.statement.variables if v.name in used)
+
+    def bound(self, operand: str) -> Expr:
+        """Return the subexpression to which an operand is bound."""
+        return dict(self.operands)[operand]
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """A matching with an extent for each inner variable.
+
+    ``utilisation`` is kernel iterations done per instruction iteration, tails included, 0 to 1.
+    """
+
+    matching: Matching
+    tile: Dict[str, int] = field(hash=False)
+    utilisation: float
+
+
+@dataclass(frozen=True, slots=True)
+class Enumeration:
+    """All mappings of one statement on a machine.
+
+    ``complete`` says that nothing legal within the form set was left out; otherwise ``reason`` says
+    which limit was reached.
+    """
+
+    statement: Statement
+    mappings: tuple[Mapping, ...]
+    complete: bool
+    reason: str = ""

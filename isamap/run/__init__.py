@@ -1,0 +1,1 @@
+"""Compilers, workers and runners."""

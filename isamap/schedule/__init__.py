@@ -1,0 +1,1 @@
+"""Order, place and movement around a mapping, and what they cost."""

@@ -1,0 +1,43 @@
+"""A schedule: everything that fixes the order, place and movement around the mappings."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from isamap.mapping.matching import Mapping
+
+Treatment = Literal["direct", "padded", "packed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One loop: ``variable`` advances by ``step`` iterations; outer levels have larger steps.
+
+    A variable's smallest step is the extent of its register block; within it the tiles are unrolled.
+    """
+
+    variable: str
+    step: int
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StatementSchedule:
+    """How one statement runs.
+
+    ``levels`` are outermost first; steps of one variable decrease and divide.  ``operands`` says how
+    each input access of the body (by its position among the body's accesses) reaches the
+    instructions: straight from its buffer, from a copy that holds the padding values too, or from
+    packed fragments.  ``stream`` is the access whose fragments order the calls of a block.
+    """
+
+    mapping: Mapping
+    levels: tuple[Level, ...]
+    operands: tuple[Treatment, ...]
+    stream: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One schedule per statement, in the kernel's order."""
+
+    statements: tuple[StatementSchedule, ...]

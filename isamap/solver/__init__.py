@@ -1,0 +1,1 @@
+"""The one importer of Z3."""

@@ -94,9 +94,8 @@ class IsamapError(Exception):
     exit_code = 1
 
     def __init__(self, diagnostics: Diagnostic | Sequence[Diagnostic]) -> None:
-        one = isinstance(diagnostics, Diagnostic)
         self.diagnostics: tuple[Diagnostic, ...] = (
-            (diagnostics,) if one else tuple(diagnostics)  # type: ignore[assignment, arg-type]
+            (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
         )
         super().__init__("\n".join(d.render() for d in self.diagnostics))
 
@@ -164,8 +163,8 @@ class Collector:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The errors in order of position, one a line, at most ``limit`` and a count of the rest."""
-        ordered = sorted(
+        """The errors in order of position, one a line, at most ``limit`` and a count of the
+        rest.""" ordered = sorted(
             (d for d in self.found if d.severity == "error"),
             key=lambda d: (
                 (d.span.source.name, d.span.line, d.span.column) if d.span else ("", 0, 0)

@@ -51,12 +51,12 @@ class Unit:
 class Entry:
     """An instruction with what it costs and how it is written.
 
-    ``throughput`` is cycles per instruction when many are in flight, ``latency`` cycles from operands
-    to result.  ``units`` names the units that it occupies, for ``throughput`` cycles of one of them.
-    ``emit`` is the C template: ``{operand}`` is a register's variable, a pointer to the first element
-    of an operand in memory, or a literal; ``{extent}`` an integer expression; ``{T}`` the name of the
-    type bound to a type parameter; doubled braces are braces.  ``align`` gives the bytes to which an
-    operand in memory must be aligned.
+    ``throughput`` is cycles per instruction when many are in flight, ``latency`` cycles from
+    operands to result.  ``units`` names the units that it occupies, for ``throughput`` cycles of
+    one of them. ``emit`` is the C template: ``{operand}`` is a register's variable, a pointer to
+    the first element of an operand in memory, or a literal; ``{extent}`` an integer expression;
+    ``{T}`` the name of the type bound to a type parameter; doubled braces are braces.  ``align``
+    gives the bytes to which an operand in memory must be aligned.
     """
 
     instruction: Instruction

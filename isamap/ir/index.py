@@ -1,8 +1,8 @@
 """Integer index expressions: polynomials over variables, symbols, floor-divisions and remainders.
 
 One class serves the index expressions of accesses, the extents of buffers, the counts of loops and
-the addresses of a lowered kernel.  An :class:`Index` is always in canonical form, so that equality is
-equality of polynomials; ``(a + b)*2 == 2*b + 2*a``.
+the addresses of a lowered kernel.  An :class:`Index` is always in canonical form, so that equality
+is equality of polynomials; ``(a + b)*2 == 2*b + 2*a``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -48,7 +48,8 @@ Monomial: TypeAlias = tuple[Atom, ...]
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A polynomial: sorted ``(monomial, coefficient)`` pairs without zeros; ``()`` is the constant's.
+    """A polynomial: sorted ``(monomial, coefficient)`` pairs without zeros; ``()`` is the
+    constant's.
 
     Build with :func:`const`, :func:`var`, the operators ``+ - *`` and ``//``, ``%`` by a positive
     ``int``.
@@ -116,8 +117,8 @@ class Index:
 
     @property
     def atoms(self) -> tuple[Atom, ...]:
-        """The distinct atoms, in order of appearance; those inside ``//`` and ``%`` not included."""
-        return tuple(dict.fromkeys(atom for m, _ in self.terms for atom in m))
+        """The distinct atoms, in order of appearance; those inside ``//`` and ``%`` not
+        included.""" return tuple(dict.fromkeys(atom for m, _ in self.terms for atom in m))
 
     @property
     def names(self) -> frozenset[str]:
@@ -161,8 +162,8 @@ class Index:
         return _from_pairs(pairs)
 
     def is_linear_in(self, names: Iterable[str]) -> bool:
-        """Return whether each of ``names`` occurs only alone in its term: no power, product, ``//``."""
-        wanted = frozenset(names)
+        """Return whether each of ``names`` occurs only alone in its term: no power, product,
+        ``//``.""" wanted = frozenset(names)
         for monomial, _ in self.terms:
             hits = 0
             for atom in monomial:
@@ -190,7 +191,8 @@ class Index:
     ) -> Any:
         """Return the value, with ``values`` of ``int`` or integer arrays that broadcast.
 
-        ``read(buffer, indices)`` answers data-dependent indices.  KeyError for a name without value.
+        ``read(buffer, indices)`` answers data-dependent indices.  KeyError for a name without
+        value.
         """
         total: Any = 0
         for monomial, c in self.terms:

@@ -18,12 +18,13 @@ Reduction: TypeAlias = OneOf["=", "+=", "*=", "max=", "min=", "or=", "and=", "xo
 
 
 def _span() -> Span | None:
-    return field(default=None, compare=False, repr=False)  # type: ignore[no-any-return]
+    return field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant of a type; ``text`` is its exact decimal, ``inf``, ``-inf``, ``nan`` or ``true``."""
+    """A constant of a type; ``text`` is its exact decimal, ``inf``, ``-inf``, ``nan`` or
+    ``true``."""
 
     text: str
     dtype: DType
@@ -91,9 +92,10 @@ class Buffer:
     """A typed array.
 
     ``storage`` is where an instruction's operand lives (None in kernels: memory).  ``pad`` is the
-    value read outside the shape; without one, reading outside is an error.  ``values`` are the least
-    and largest element (both included).  ``strides`` are pitches in elements of an instruction's
-    memory operand (None: dense row-major); a name that is no extent stands for any pitch.
+    value read outside the shape; without one, reading outside is an error.  ``values`` are the
+    least and largest element (both included).  ``strides`` are pitches in elements of an
+    instruction's memory operand (None: dense row-major); a name that is no extent stands for any
+    pitch.
     """
 
     name: str

@@ -38,9 +38,9 @@ Operand: TypeAlias = Register | Window | Literal
 class Call:
     """One instruction.
 
-    ``operands`` gives every operand its place.  An ``inout`` operand's register is read and written;
-    a needle that ties an input to the output has the same register in both.  ``symbols`` are the
-    instruction's extents and free pitches.
+    ``operands`` gives every operand its place.  An ``inout`` operand's register is read and
+    written; a needle that ties an input to the output has the same register in both.  ``symbols``
+    are the instruction's extents and free pitches.
     """
 
     instruction: str
@@ -81,11 +81,12 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Element-wise copy over a box, ``for each point: target[target_offset] = source[source_offset]``.
+    """Element-wise copy over a box, ``for each point: target[target_offset] =
+    source[source_offset]``.
 
-    ``counters`` are ``(name, count)``, outermost first.  A point at which some condition is negative
-    copies ``fill`` if there is one and is skipped otherwise.  ``source`` None writes ``fill``
-    everywhere.  No point reads what another writes.
+    ``counters`` are ``(name, count)``, outermost first.  A point at which some condition is
+    negative copies ``fill`` if there is one and is skipped otherwise.  ``source`` None writes
+    ``fill`` everywhere.  No point reads what another writes.
     """
 
     counters: tuple[tuple[str, Index], ...]

@@ -20,11 +20,11 @@ class Axis:
 class Needle:
     """An instruction read as one statement ``target reduction value`` over axes.
 
-    One entry gives several needles: ``r = max(a, b)`` is also ``r max= b`` with ``a`` tied to ``r``,
-    and ``c += a*b`` is also ``c = c0 + a*b``.  ``target`` is the access of the written operand;
-    ``value`` is the body, whose :class:`Access` leaves name operands.  ``tied`` is the input operand
-    that must be the same register as the target's (None: there is none; for an ``inout`` target read
-    as a reduction it is the target itself).
+    One entry gives several needles: ``r = max(a, b)`` is also ``r max= b`` with ``a`` tied to
+    ``r``, and ``c += a*b`` is also ``c = c0 + a*b``.  ``target`` is the access of the written
+    operand; ``value`` is the body, whose :class:`Access` leaves name operands.  ``tied`` is the
+    input operand that must be the same register as the target's (None: there is none; for an
+    ``inout`` target read as a reduction it is the target itself).
     """
 
     entry: Entry

@@ -12,7 +12,8 @@ Treatment = Literal["direct", "padded", "packed"]
 class Level:
     """One loop: ``variable`` advances by ``step`` iterations; outer levels have larger steps.
 
-    A variable's smallest step is the extent of its register block; within it the tiles are unrolled.
+    A variable's smallest step is the extent of its register block; within it the tiles are
+    unrolled.
     """
 
     variable: str
@@ -24,8 +25,8 @@ class Level:
 class StatementSchedule:
     """How one statement runs.
 
-    ``levels`` are outermost first; steps of one variable decrease and divide.  ``operands`` says how
-    each input access of the body (by its position among the body's accesses) reaches the
+    ``levels`` are outermost first; steps of one variable decrease and divide.  ``operands`` says
+    how each input access of the body (by its position among the body's accesses) reaches the
     instructions: straight from its buffer, from a copy that holds the padding values too, or from
     packed fragments.  ``stream`` is the access whose fragments order the calls of a block.
     """

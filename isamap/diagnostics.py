@@ -163,8 +163,8 @@ class Collector:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The errors in order of position, one a line, at most ``limit`` and a count of the
-        rest.""" ordered = sorted(
+        """The errors in order of position, one a line, at most ``limit`` and a count."""
+        ordered = sorted(
             (d for d in self.found if d.severity == "error"),
             key=lambda d: (
                 (d.span.source.name, d.span.line, d.span.column) if d.span else ("", 0, 0)

@@ -117,8 +117,8 @@ class Index:
 
     @property
     def atoms(self) -> tuple[Atom, ...]:
-        """The distinct atoms, in order of appearance; those inside ``//`` and ``%`` not
-        included.""" return tuple(dict.fromkeys(atom for m, _ in self.terms for atom in m))
+        """The distinct atoms, in order of appearance; not those inside ``//`` and ``%``."""
+        return tuple(dict.fromkeys(atom for m, _ in self.terms for atom in m))
 
     @property
     def names(self) -> frozenset[str]:
@@ -162,8 +162,8 @@ class Index:
         return _from_pairs(pairs)
 
     def is_linear_in(self, names: Iterable[str]) -> bool:
-        """Return whether each of ``names`` occurs only alone in its term: no power, product,
-        ``//``.""" wanted = frozenset(names)
+        """Return whether each of ``names`` occurs only alone in its term, outside ``//``, ``%``."""
+        wanted = frozenset(names)
         for monomial, _ in self.terms:
             hits = 0
             for atom in monomial:

@@ -1,7 +1,9 @@
 """The lowered kernel: loops, guards, scopes, instruction calls and element copies.
 
 A movement is a call of an instruction that copies; a constant in a register is a call of an
-instruction that copies an immediate.  Nothing here knows C.
+instruction that copies an immediate.  Arrays are flat: every offset counts elements, and a
+data-dependent index (:class:`isamap.ir.index.Read`) has one index, the flat offset.  Nothing here
+knows C.
 """
 
 from dataclasses import dataclass
@@ -31,7 +33,8 @@ class Window:
     offset: Index
 
 
-Operand: TypeAlias = Register | Window | Literal
+Operand: TypeAlias = Register | Window | Literal | Index
+"""A place; an Index is an immediate operand that holds the value of an index expression (s64)."""
 
 
 @dataclass(frozen=True, slots=True)

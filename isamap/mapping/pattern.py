@@ -1,0 +1,60 @@
+"""Matching the body of an instruction against an expression of a kernel, up to commutativity."""
+
+from collections.abc import Iterator
+from itertools import permutations
+
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op
+from isamap.ir.operations import OPERATIONS
+
+Bindings = dict[str, Expr]
+"""Operand names to the subexpressions that they stand for."""
+
+
+def bindings(pattern: Expr, expr: Expr) -> tuple[Bindings, ...]:
+    """Return every way to read ``expr`` as ``pattern``, without duplicates, in a fixed order.
+
+    An access of ``pattern`` names an operand and stands for any subexpression of its type; an
+    operand that occurs twice stands for the same subexpression.  Operations, types and literals must
+    agree; the arguments of commutative operations may be exchanged.
+    """
+    found: dict[tuple[tuple[str, Expr], ...], Bindings] = {}
+    for candidate in _match(pattern, expr, {}):
+        found.setdefault(tuple(sorted(candidate.items(), key=lambda item: item[0])), candidate)
+    return tuple(found.values())
+
+
+def size(expr: Expr) -> int:
+    """Return how many operations ``expr`` holds."""
+    return 1 + sum(map(size, expr.args)) if isinstance(expr, Op) else 0
+
+
+def _match(pattern: Expr, expr: Expr, bound: Bindings) -> Iterator[Bindings]:
+    if pattern.dtype != expr.dtype:
+        return
+    match pattern:
+        case Access(operand, _, _):
+            if operand not in bound:
+                yield {**bound, operand: expr}
+            elif bound[operand] == expr:
+                yield bound
+        case Literal():
+            if pattern == expr:
+                yield bound
+        case Coordinate():
+            return
+        case Op(op, args, _):
+            if not isinstance(expr, Op) or expr.op != op or len(args) != len(expr.args):
+                return
+            orders = permutations(expr.args) if OPERATIONS[op].commutative else (expr.args,)
+            for order in orders:
+                yield from _match_all(args, tuple(order), bound)
+
+
+def _match_all(
+    patterns: tuple[Expr, ...], exprs: tuple[Expr, ...], bound: Bindings
+) -> Iterator[Bindings]:
+    if not patterns:
+        yield bound
+        return
+    for first in _match(patterns[0], exprs[0], bound):
+        yield from _match_all(patterns[1:], exprs[1:], first)

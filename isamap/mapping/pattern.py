@@ -14,8 +14,8 @@ def bindings(pattern: Expr, expr: Expr) -> tuple[Bindings, ...]:
     """Return every way to read ``expr`` as ``pattern``, without duplicates, in a fixed order.
 
     An access of ``pattern`` names an operand and stands for any subexpression of its type; an
-    operand that occurs twice stands for the same subexpression.  Operations, types and literals must
-    agree; the arguments of commutative operations may be exchanged.
+    operand that occurs twice stands for the same subexpression.  Operations, types and literals
+    must agree; the arguments of commutative operations may be exchanged.
     """
     found: dict[tuple[tuple[str, Expr], ...], Bindings] = {}
     for candidate in _match(pattern, expr, {}):

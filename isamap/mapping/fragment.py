@@ -1,0 +1,88 @@
+"""Fragments: the pieces of operands that instructions take, and where their elements come from."""
+
+from dataclasses import dataclass
+
+from isamap.ir.dtype import DType
+from isamap.ir.index import Index, const
+from isamap.ir.nodes import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """A variable laid out along a dimension of a fragment, ``tile`` iterations of it."""
+
+    variable: str
+    tile: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A tile of an operand as an instruction wants it.
+
+    ``dims`` gives for each dimension of ``shape`` its digits, outermost first; their tiles multiply
+    to at most the dimension.  ``partial`` are the variables of which fewer iterations than ``tile``
+    are alive.  Elements at which no iteration is alive are dead; those along the dimensions
+    ``filled`` must hold ``filler``, others may hold anything.
+    """
+
+    storage: str
+    dtype: DType
+    shape: tuple[int, ...]
+    dims: tuple[tuple[Digit, ...], ...]
+    partial: frozenset[str] = frozenset()
+    filled: frozenset[int] = frozenset()
+    filler: Literal | None = None
+
+    def extent(self, dim: int) -> int:
+        """Return how many elements of a dimension the digits reach."""
+        reach = 1
+        for digit in self.dims[dim]:
+            reach *= digit.tile
+        return reach
+
+    def has_dead(self, dim: int) -> bool:
+        """Return whether some element along a dimension may be dead."""
+        short = self.extent(dim) < self.shape[dim]
+        return short or any(digit.variable in self.partial for digit in self.dims[dim])
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables that are laid out in the fragment."""
+        return frozenset(digit.variable for dim in self.dims for digit in dim)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Elements of an array in memory, as a function of the statement's variables.
+
+    ``offset`` counts elements.  If ``dense`` is None it is linear in the variables that a fragment
+    lays out, and their coefficients are the strides; otherwise the array holds whole fragments of
+    that shape in row-major order, dead elements included, and ``offset`` is where one begins.
+    Where a condition of ``guards`` is negative the element is ``pad``.  ``alignment`` is in bytes.
+    """
+
+    array: str
+    offset: Index
+    dense: tuple[int, ...] | None = None
+    guards: tuple[Index, ...] = ()
+    pad: Literal | None = None
+    alignment: int = 1
+
+    def stride(self, fragment: Fragment, dim: int) -> Index | None:
+        """Return the pitch along a dimension; None if it has no single one; any (0) if it is short.
+
+        Digits share one pitch if each steps exactly over the digits inside it.
+        """
+        digits = [digit for digit in fragment.dims[dim] if digit.tile > 1]
+        pitch: Index | None = None
+        reach = 1
+        for digit in reversed(digits):
+            if not self.offset.is_linear_in([digit.variable]):
+                return None
+            own = self.offset.coefficient(digit.variable)
+            if pitch is None:
+                pitch = own
+            elif own != pitch * reach:
+                return None
+            reach *= digit.tile
+        return const(0) if pitch is None else pitch

@@ -1,0 +1,180 @@
+"""What a mapping says about each operand of its instruction: digits, fragments, layouts."""
+
+from collections.abc import Mapping as Dict
+from math import gcd, prod
+
+from isamap.ir.index import Index, const, total, var
+from isamap.ir.nodes import Access, Buffer, Literal
+from isamap.mapping.fragment import Digit, Fragment
+from isamap.mapping.layout import PackedLayout, PlacedDigit
+from isamap.mapping.matching import Mapping, Matching
+
+
+def plain_name(index: Index) -> str | None:
+    """Return the name that an index expression is, if it is just a name."""
+    names = tuple(index.names)
+    return names[0] if len(names) == 1 and index == var(names[0]) else None
+
+
+def needle_access(matching: Matching, operand: str) -> Access:
+    """Return the needle's access of an operand."""
+    if matching.needle.target.buffer == operand:
+        return matching.needle.target
+    return next(a for a in _accesses(matching) if a.buffer == operand)
+
+
+def _accesses(matching: Matching) -> tuple[Access, ...]:
+    found: list[Access] = []
+    pending = [matching.needle.value]
+    while pending:
+        expr = pending.pop(0)
+        if isinstance(expr, Access):
+            found.append(expr)
+        else:
+            pending.extend(getattr(expr, "args", ()))
+    return tuple(found)
+
+
+def placed_digits(mapping: Mapping, axis: str) -> tuple[PlacedDigit, ...]:
+    """Return the digits on an axis, outermost first; variables with one iteration are left out."""
+    digits: list[PlacedDigit] = []
+    weight = 1
+    for form in reversed(mapping.matching.on_axis(axis)):
+        long = [v for v in sorted(form.names) if mapping.tile.get(v, 1) > 1]
+        if not long:
+            continue
+        factors = {v: _coefficient(form, v) for v in long}
+        step = gcd(*factors.values())
+        reduced = total(var(v) * (c // step) for v, c in factors.items())
+        low = sum((c // step) * (mapping.tile[v] - 1) for v, c in factors.items() if c < 0)
+        reach = sum(abs(c // step) * (mapping.tile[v] - 1) for v, c in factors.items())
+        digits.append(PlacedDigit(reduced, low, reach + 1, weight))
+        weight *= reach + 1
+    return tuple(reversed(digits))
+
+
+def _coefficient(form: Index, variable: str) -> int:
+    value = form.coefficient(variable).constant
+    assert value is not None, "placed forms have numbers as coefficients"
+    return value
+
+
+def operand_digits(mapping: Mapping, operand: str) -> tuple[tuple[PlacedDigit, ...], ...] | None:
+    """Return the digits along each dimension of an operand; None if some dimension is no axis."""
+    dims = []
+    for index in needle_access(mapping.matching, operand).indices:
+        axis = plain_name(index)
+        if axis is None:
+            return None
+        dims.append(placed_digits(mapping, axis))
+    return tuple(dims)
+
+
+def is_simple(dims: tuple[tuple[PlacedDigit, ...], ...]) -> bool:
+    """Return whether every digit is one variable, and no variable has two digits."""
+    names = [plain_name(digit.form) for dim in dims for digit in dim]
+    return None not in names and len(set(names)) == len(names)
+
+
+def filled_dims(mapping: Mapping, operand: str) -> frozenset[int]:
+    """Return the dimensions whose dead elements would reach owned results.
+
+    Those are the dimensions on axes that the target does not see: a dead element on an axis of the
+    target only touches results that nobody owns.
+    """
+    needle = mapping.matching.needle
+    owned = {plain_name(index) for index in needle.target.indices}
+    indices = needle_access(mapping.matching, operand).indices
+    return frozenset(d for d, index in enumerate(indices) if plain_name(index) not in owned)
+
+
+def fragment(
+    mapping: Mapping, operand: str, partial: frozenset[str], filler: Literal | None
+) -> Fragment | None:
+    """Return the fragment that an operand takes, or None if it is not simple.
+
+    ``filler`` None says that dead elements do no harm.
+    """
+    buffer: Buffer = mapping.matching.needle.entry.instruction.operand(operand)
+    shape = tuple(extent.constant for extent in buffer.shape)
+    dims = operand_digits(mapping, operand)
+    if dims is None or None in shape or not is_simple(dims):
+        return None
+    digits = tuple(tuple(Digit(plain_name(d.form) or "", d.extent) for d in dim) for dim in dims)
+    laid = {digit.variable for dim in digits for digit in dim}
+    assert buffer.storage is not None
+    return Fragment(
+        buffer.storage,
+        buffer.dtype,
+        tuple(e for e in shape if e is not None),
+        digits,
+        partial & laid,
+        filled_dims(mapping, operand) if filler is not None else frozenset(),
+        filler,
+    )
+
+
+def dense_fragment(mapping: Mapping, operand: str) -> Fragment | None:
+    """Return the fragment of an operand as packing lays it out: full in every dimension."""
+    buffer = mapping.matching.needle.entry.instruction.operand(operand)
+    shape = tuple(extent.constant for extent in buffer.shape)
+    if None in shape:
+        return None
+    fixed = tuple(e for e in shape if e is not None)
+    assert buffer.storage is not None
+    dims = tuple((Digit(f"{d}", extent),) for d, extent in enumerate(fixed))
+    return Fragment(buffer.storage, buffer.dtype, fixed, dims)
+
+
+def packed(
+    array: str,
+    mapping: Mapping,
+    operand: str,
+    access: Access,
+    filler: Literal | None,
+    extents: Dict[str, Index],
+    block: Dict[str, int],
+    order: tuple[str, ...],
+) -> PackedLayout | None:
+    """Return the packed layout of an access for an operand.
+
+    ``order`` are the statement's variables, outermost loop first.  Tiles are told apart by the
+    variables of the access, and by those whose tail leaves dead elements that must be filled.
+    """
+    buffer = mapping.matching.needle.entry.instruction.operand(operand)
+    shape = tuple(extent.constant for extent in buffer.shape)
+    dims = operand_digits(mapping, operand)
+    if dims is None or None in shape or buffer.dtype != access.dtype:
+        return None
+    used = frozenset().union(*(index.names for index in access.indices))
+    needy = filled_dims(mapping, operand) if filler is not None else frozenset()
+    for d in needy:
+        for digit in dims[d]:
+            used |= {v for v in digit.form.names if not _divides(mapping.tile[v], extents[v])}
+    if not is_simple(dims):
+        # A variable with several digits leaves holes that depend on how much of it is alive.
+        used |= {v for dim in dims for digit in dim for v in digit.form.names}
+    variables = tuple(v for v in order if v in used)
+    zero = Literal("0.0" if access.dtype.is_float else "0", access.dtype)
+    if access.dtype.kind == "bool":
+        zero = Literal("false", access.dtype)
+    return PackedLayout(
+        array,
+        access,
+        tuple(e for e in shape if e is not None),
+        dims,
+        variables,
+        tuple((v, extents[v]) for v in variables),
+        tuple((v, mapping.tile.get(v, 1)) for v in variables),
+        tuple((v, block.get(v, mapping.tile.get(v, 1))) for v in variables),
+        filler or zero,
+    )
+
+
+def _divides(tile: int, extent: Index) -> bool:
+    return (extent % tile) == const(0)
+
+
+def elements(shape: tuple[int, ...]) -> int:
+    """Return how many elements a fragment has."""
+    return prod(shape)

@@ -1,0 +1,545 @@
+"""Finding the instructions that bring a fragment into its storage.
+
+A fragment of an access is loaded by movement instructions, one of an operation is computed by
+instructions whose operands are fragments in turn, one of a constant comes from an immediate.  All
+three are one question, answered by one search: which instruction's statement, read backwards, gives
+the wanted elements?
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias, TypeVar
+
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.ir.index import Index, Name, const, row_major
+from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op, Statement
+from isamap.ir.operations import REDUCTION_OPERATIONS
+from isamap.mapping.fragment import Fragment, Reference
+from isamap.mapping.pattern import bindings
+
+_T = TypeVar("_T")
+
+MEMORY_KINDS = ("memory", "cache")
+
+
+@dataclass(frozen=True, slots=True)
+class FromMemory:
+    """An operand that an instruction reads from, or writes to, memory itself."""
+
+    reference: Reference
+
+
+@dataclass(frozen=True, slots=True)
+class FromImmediate:
+    """An operand written into the instruction: a literal, or the value of an index expression."""
+
+    value: Literal | Coordinate
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One instruction that makes a fragment.
+
+    ``limits`` binds extents of the instruction to the live extent of a dimension of the fragment,
+    ``pitches`` binds free pitches.  ``tied`` is the input that shares the target's register.
+    ``otherwise`` makes the fragment where a guard of a reference in ``inputs`` fails.  ``cost`` is
+    in cycles, those of the inputs included.
+    """
+
+    entry: Entry
+    target: str
+    fragment: Fragment
+    inputs: tuple[tuple[str, "Source"], ...]
+    limits: tuple[tuple[str, int], ...]
+    pitches: tuple[tuple[str, Index], ...]
+    tied: str | None
+    cost: Fraction
+    otherwise: "Step | None" = None
+
+
+Source: TypeAlias = Step | FromMemory | FromImmediate
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """An entry read as ``target = value``, one target element for each point of its axes."""
+
+    entry: Entry
+    target: str
+    value: Expr
+    axes: tuple[str, ...]
+    tied: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How an operand in memory takes the elements of a reference."""
+
+    limits: tuple[tuple[str, int], ...]
+    pitches: tuple[tuple[str, Index], ...]
+
+
+class Producers:
+    """The producers and stores of a machine, indexed by the fragment that they make or take."""
+
+    def __init__(self, accelerator: Accelerator) -> None:
+        self.accelerator = accelerator
+        self._kinds = {s.name: s.kind for s in accelerator.storages}
+        self._making: dict[tuple[str, str, tuple[int, ...]], list[Producer]] = {}
+        self._storing: dict[tuple[str, str, tuple[int, ...]], list[Producer]] = {}
+        for entry in accelerator.entries:
+            if (producer := _read_producer(entry)) is None:
+                continue
+            target = entry.instruction.operand(producer.target)
+            if self.is_memory(entry.storage(producer.target)):
+                if isinstance(producer.value, Access):
+                    source = entry.instruction.operand(producer.value.buffer)
+                    if (shape := _fixed(source)) is not None and source.storage is not None:
+                        key = (source.storage, source.dtype.name, shape)
+                        self._storing.setdefault(key, []).append(producer)
+            elif (shape := _fixed(target)) is not None and target.storage is not None:
+                key = (target.storage, target.dtype.name, shape)
+                self._making.setdefault(key, []).append(producer)
+        for table in (self._making, self._storing):
+            for producers in table.values():
+                producers.sort(key=lambda p: (p.entry.throughput, len(p.entry.instruction.extents)))
+
+    def is_memory(self, storage: str) -> bool:
+        """Return whether operands in ``storage`` are C pointers."""
+        return self._kinds[storage] in MEMORY_KINDS
+
+    def is_immediate(self, storage: str) -> bool:
+        """Return whether operands in ``storage`` are constants of the instruction."""
+        return self._kinds[storage] == "immediate"
+
+    # --- making a fragment ----------------------------------------------------------------------
+    def make(
+        self,
+        expr: Expr,
+        fragment: Fragment,
+        references: Mapping[Access, Reference],
+        visited: frozenset[tuple[str, str, tuple[int, ...]]] = frozenset(),
+    ) -> Step | None:
+        """Return the cheapest way found to make a fragment of ``expr``, or None.
+
+        ``visited`` are the kinds of fragment of this same expression that are being made already.
+        """
+        key = (fragment.storage, fragment.dtype.name, fragment.shape)
+        if key in visited:
+            return None
+        best: Step | None = None
+        for producer in self._making.get(key, ()):
+            if best is not None and producer.entry.throughput >= best.cost:
+                break
+            for bound in bindings(producer.value, expr):
+                inner = visited | {key} if isinstance(producer.value, Access) else frozenset()
+                step = self._step(producer, bound, fragment, references, inner)
+                if step is not None and (best is None or step.cost < best.cost):
+                    best = step
+        return best
+
+    def _step(
+        self,
+        producer: Producer,
+        bound: Mapping[str, Expr],
+        fragment: Fragment,
+        references: Mapping[Access, Reference],
+        visited: frozenset[tuple[str, str, tuple[int, ...]]],
+    ) -> Step | None:
+        entry = producer.entry
+        inputs: list[tuple[str, Source]] = []
+        limits: dict[str, int] = {}
+        pitches: dict[str, Index] = {}
+        cost = entry.throughput
+        guarded: Reference | None = None
+        for name, expr in bound.items():
+            operand = entry.instruction.operand(name)
+            assert operand.storage is not None
+            access = _access_of(producer.value, name)
+            if self.is_immediate(operand.storage):
+                if not _is_constant(expr, fragment) or operand.shape:
+                    return None
+                if any(fragment.has_dead(d) for d in fragment.filled):
+                    return None
+                assert isinstance(expr, Literal | Coordinate)
+                inputs.append((name, FromImmediate(expr)))
+            elif self.is_memory(operand.storage):
+                if not isinstance(expr, Access) or expr not in references:
+                    return None
+                reference = references[expr]
+                filler = self._filler(producer, fragment)
+                found = fit(entry, operand, access, producer.axes, fragment, reference, filler)
+                if found is None or not _merge(limits, found.limits):
+                    return None
+                if not _merge(pitches, found.pitches):
+                    return None
+                if reference.guards:
+                    if guarded is not None or any(_depends(reference, fragment)):
+                        return None
+                    guarded = reference
+                inputs.append((name, FromMemory(reference)))
+            else:
+                wanted = self._operand_fragment(producer, operand, access, fragment)
+                step = wanted and self.make(expr, wanted, references, visited)
+                if not step:
+                    return None
+                cost += step.cost
+                inputs.append((name, step))
+        otherwise = None
+        if guarded is not None:
+            otherwise = self._otherwise(producer, guarded, fragment)
+            if otherwise is None:
+                return None
+        if not _bind_rest(entry, limits, pitches, fragment):
+            return None
+        return Step(
+            entry,
+            producer.target,
+            fragment,
+            tuple(inputs),
+            tuple(sorted(limits.items())),
+            tuple(sorted(pitches.items())),
+            producer.tied,
+            cost,
+            otherwise,
+        )
+
+    def _filler(self, producer: Producer, fragment: Fragment) -> Literal | None:
+        """Return what a pad must be for dead elements to come out as the fragment's filler."""
+        filler = fragment.filler
+        if filler is None or isinstance(producer.value, Access):
+            return filler
+        match producer.value:
+            case Op("cast", (Access(_, _, dtype),), _) if _is_zero(filler):
+                return Literal("0.0" if dtype.is_float else "0", dtype)
+        return None
+
+    def _operand_fragment(
+        self, producer: Producer, operand: Buffer, access: Access, fragment: Fragment
+    ) -> Fragment | None:
+        """Return the fragment that an input must be, or None if it cannot be said."""
+        assert operand.storage is not None
+        if (shape := _fixed(operand)) is None:
+            return None
+        dims = []
+        filled: set[int] = set()
+        for position, index in enumerate(access.indices):
+            axis = _plain(index)
+            if axis is None or axis not in producer.axes:
+                return None
+            dim = producer.axes.index(axis)
+            if fragment.shape[dim] != shape[position]:
+                return None
+            dims.append(fragment.dims[dim])
+            if dim in fragment.filled:
+                filled.add(position)
+        filler = None
+        if any(fragment.has_dead(d) for d in fragment.filled):
+            filler = self._filler(producer, fragment)
+            if filler is None or len(filled) != len(fragment.filled):
+                return None
+        return Fragment(
+            operand.storage,
+            operand.dtype,
+            shape,
+            tuple(dims),
+            fragment.partial,
+            frozenset(filled) if filler else frozenset(),
+            filler,
+        )
+
+    def _otherwise(
+        self, producer: Producer, reference: Reference, fragment: Fragment
+    ) -> Step | None:
+        """Return how to fill the fragment with the padding value."""
+        assert reference.pad is not None
+        pad = reference.pad
+        match producer.value:
+            case Access():
+                value = pad
+            case Op("cast", (Access(),), dtype) if _is_zero(pad):
+                value = Literal("0.0" if dtype.is_float else "0", dtype)
+            case _:
+                return None
+        dead = any(fragment.has_dead(d) for d in fragment.filled)
+        if dead and (fragment.filler is None or fragment.filler.text != value.text):
+            return None
+        bare = Fragment(fragment.storage, fragment.dtype, fragment.shape, fragment.dims)
+        return self.make(value, bare, {})
+
+    # --- storing a fragment ---------------------------------------------------------------------
+    def store(self, fragment: Fragment, reference: Reference, depth: int = 3) -> "Store | None":
+        """Return the cheapest chain of movements from a fragment to memory, or None."""
+        key = (fragment.storage, fragment.dtype.name, fragment.shape)
+        best: Store | None = None
+        for producer in self._storing.get(key, ()):
+            entry = producer.entry
+            assert isinstance(producer.value, Access)
+            axes = tuple(_plain(i) or "" for i in producer.value.indices)
+            target = entry.instruction.operand(producer.target)
+            access = entry.instruction.statements[0].target
+            found = fit(entry, target, access, axes, fragment, reference, None, storing=True)
+            if found is None:
+                continue
+            limits, pitches = dict(found.limits), dict(found.pitches)
+            if not _bind_rest(entry, limits, pitches, fragment):
+                continue
+            cost = entry.throughput
+            if best is None or cost < best.cost:
+                best = Store(
+                    (),
+                    entry,
+                    producer.target,
+                    producer.value.buffer,
+                    tuple(sorted(limits.items())),
+                    tuple(sorted(pitches.items())),
+                    cost,
+                )
+        if depth and best is None:
+            best = self._store_through(fragment, reference, depth)
+        return best
+
+    def _store_through(
+        self, fragment: Fragment, reference: Reference, depth: int
+    ) -> "Store | None":
+        """Return a store that first moves the fragment to another storage."""
+        best: Store | None = None
+        for producers in self._making.values():
+            for producer in producers:
+                entry = producer.entry
+                if not isinstance(producer.value, Access) or producer.tied:
+                    continue
+                source = entry.instruction.operand(producer.value.buffer)
+                target = entry.instruction.operand(producer.target)
+                same = source.storage == fragment.storage and source.dtype == fragment.dtype
+                axes = tuple(_plain(i) or "" for i in producer.value.indices)
+                if not same or _fixed(source) != fragment.shape or axes != producer.axes:
+                    continue
+                if target.storage == fragment.storage or target.storage is None:
+                    continue
+                moved = Fragment(
+                    target.storage, target.dtype, fragment.shape, fragment.dims, fragment.partial
+                )
+                rest = self.store(moved, reference, depth - 1)
+                if rest is None or any(e.value is None for e in entry.instruction.extents):
+                    continue
+                cost = entry.throughput + rest.cost
+                if best is None or cost < best.cost:
+                    via = Move(entry, producer.target, producer.value.buffer, moved)
+                    best = Store(
+                        (via, *rest.moves),
+                        rest.entry,
+                        rest.target,
+                        rest.source,
+                        rest.limits,
+                        rest.pitches,
+                        cost,
+                    )
+        return best
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A movement between two storages of the machine; ``fragment`` is what it makes."""
+
+    entry: Entry
+    target: str
+    source: str
+    fragment: Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Movements that take a fragment to memory: ``moves`` on the way, then ``entry``."""
+
+    moves: tuple[Move, ...]
+    entry: Entry
+    target: str
+    source: str
+    limits: tuple[tuple[str, int], ...]
+    pitches: tuple[tuple[str, Index], ...]
+    cost: Fraction
+
+
+def fit(
+    entry: Entry,
+    operand: Buffer,
+    access: Access,
+    axes: tuple[str, ...],
+    fragment: Fragment,
+    reference: Reference,
+    filler: Literal | None,
+    storing: bool = False,
+) -> Fit | None:
+    """Return how ``operand``, in memory, takes the elements of ``reference``, or None.
+
+    ``axes`` names the instruction's axis along each dimension of ``fragment``; ``access`` is the
+    instruction's access of the operand.
+    """
+    if reference.alignment % entry.align.get(operand.name, 1):
+        return None
+    packed = reference.dense is not None
+    if packed and reference.dense != fragment.shape:
+        return None
+    extents = {e.name: e for e in entry.instruction.extents}
+    declared = operand.strides or row_major(operand.shape)
+    limits: dict[str, int] = {}
+    pitches: dict[str, Index] = {}
+    if any(not index.is_linear_in(axes) or index.offset for index in access.indices):
+        return None
+    if any(index.names - set(axes) for index in access.indices):
+        return None
+    dense = row_major(fragment.shape)
+    for dim, axis in enumerate(axes):
+        own = const(0)
+        for index, pitch in zip(access.indices, declared, strict=True):
+            own += index.coefficient(axis) * pitch
+        whole = packed or not fragment.has_dead(dim)
+        reach = fragment.shape[dim] if packed else fragment.extent(dim)
+        wanted = dense[dim] if packed else reference.stride(fragment, dim)
+        if wanted is None:
+            return None
+        if reach > 1 and not _agree(own, wanted, pitches):
+            return None
+        limit = _limit(operand, access, axis)
+        if not whole:
+            if not _is_rectangular(fragment, dim):
+                return None
+            if own.constant == 0 and not storing:
+                if dim in fragment.filled:
+                    return None
+                continue
+            if limit is None or (not storing and operand.pad is None):
+                return None
+            if dim in fragment.filled and not storing and not _pads_with(operand, filler):
+                return None
+        if limit is not None:
+            span = extents[limit].range
+            if span is not None and (span[0] > 1 or span[1] <= fragment.shape[dim]):
+                return None
+            if limits.setdefault(limit, dim) != dim:
+                return None
+    return Fit(tuple(limits.items()), tuple(pitches.items()))
+
+
+def _pads_with(operand: Buffer, filler: Literal | None) -> bool:
+    return filler is not None and operand.pad is not None and operand.pad.text == filler.text
+
+
+def _agree(own: Index, wanted: Index, pitches: dict[str, Index]) -> bool:
+    """Return whether a pitch of an instruction can be ``wanted``; binds it if it is free."""
+    if own == wanted:
+        return True
+    if len(own.terms) == 1 and own.terms[0][1] == 1 and len(own.terms[0][0]) == 1:
+        atom = own.terms[0][0][0]
+        if isinstance(atom, Name):
+            return pitches.setdefault(atom.name, wanted) == wanted
+    return False
+
+
+def _limit(operand: Buffer, access: Access, axis: str) -> str | None:
+    """Return the extent of the instruction that bounds ``axis`` in an operand, if one does."""
+    for index, extent in zip(access.indices, operand.shape, strict=True):
+        if _plain(index) == axis and (name := _plain(extent)) is not None:
+            return name
+    return None
+
+
+def _bind_rest(
+    entry: Entry, limits: dict[str, int], pitches: dict[str, Index], fragment: Fragment
+) -> bool:
+    """Give every extent of the instruction that is still free a value that does no harm."""
+    for extent in entry.instruction.extents:
+        if extent.value is not None or extent.name in limits or extent.name in pitches:
+            continue
+        pitches[extent.name] = const(extent.range[1] - 1 if extent.range else 0)
+    return True
+
+
+def _is_rectangular(fragment: Fragment, dim: int) -> bool:
+    """Return whether the live elements of a dimension are its first ones."""
+    digits = [digit for digit in fragment.dims[dim] if digit.tile > 1]
+    return all(digit.variable not in fragment.partial for digit in digits[1:])
+
+
+def _merge(into: dict[str, _T], pairs: Iterable[tuple[str, _T]]) -> bool:
+    """Add ``pairs``; return False if one contradicts what is there."""
+    return all(into.setdefault(name, value) == value for name, value in pairs)
+
+
+def _depends(reference: Reference, fragment: Fragment) -> list[str]:
+    """Return the fragment's variables on which a guard depends."""
+    used = {name for guard in reference.guards for name in guard.names}
+    return [d.variable for dim in fragment.dims for d in dim if d.tile > 1 and d.variable in used]
+
+
+def _is_constant(expr: Expr, fragment: Fragment) -> bool:
+    match expr:
+        case Literal():
+            return True
+        case Coordinate(index, _):
+            laid = {d.variable for dim in fragment.dims for d in dim if d.tile > 1}
+            return not index.names & laid
+    return False
+
+
+def _is_zero(literal: Literal) -> bool:
+    return literal.text in ("0", "0.0", "false")
+
+
+def _plain(index: Index) -> str | None:
+    """Return the name that an index expression is, if it is just a name."""
+    if len(index.terms) == 1 and index.terms[0][1] == 1 and len(index.terms[0][0]) == 1:
+        atom = index.terms[0][0][0]
+        if isinstance(atom, Name):
+            return atom.name
+    return None
+
+
+def _fixed(buffer: Buffer) -> tuple[int, ...] | None:
+    """Return a buffer's shape if it is made of numbers."""
+    shape = [extent.constant for extent in buffer.shape]
+    return tuple(e for e in shape if e is not None) if None not in shape else None
+
+
+def _access_of(value: Expr, operand: str) -> Access:
+    match value:
+        case Access(name, _, _) if name == operand:
+            return value
+        case Op(_, args, _):
+            for arg in args:
+                if operand in _operand_names(arg):
+                    return _access_of(arg, operand)
+    raise AssertionError(f"{operand} is no operand of the body")
+
+
+def _operand_names(value: Expr) -> frozenset[str]:
+    match value:
+        case Access(name, _, _):
+            return frozenset((name,))
+        case Op(_, args, _):
+            return frozenset().union(*map(_operand_names, args))
+    return frozenset()
+
+
+def _read_producer(entry: Entry) -> Producer | None:
+    """Read an entry as a producer, or return None if it is none."""
+    if len(entry.instruction.statements) != 1:
+        return None
+    statement: Statement = entry.instruction.statements[0]
+    axes = tuple(_plain(index) or "" for index in statement.target.indices)
+    variables = {v.name for v in statement.variables}
+    if set(axes) != variables or len(set(axes)) != len(axes):
+        return None
+    if any(v.lower.constant != 0 for v in statement.variables):
+        return None
+    operand = entry.instruction.operand(statement.target.buffer)
+    if statement.reduction == "=" and operand.role == "out":
+        return Producer(entry, operand.name, statement.value, axes, None)
+    if statement.reduction != "=" and operand.role == "inout":
+        # ``c += a*b`` makes ``c0 + a*b`` of a register that holds c0.
+        op = REDUCTION_OPERATIONS[statement.reduction]
+        value = Op(op, (statement.target, statement.value), operand.dtype)
+        return Producer(entry, operand.name, value, axes, operand.name)
+    return None

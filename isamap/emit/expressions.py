@@ -1,0 +1,117 @@
+"""Index expressions as C: 64-bit integers, division that rounds down, remainders never negative."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from isamap.emit import names
+from isamap.ir.index import Atom, Div, Index, Mod, Name, Read, as_index, row_major, total
+
+_LARGEST = 1 << 40
+"""No extent of a real array exceeds this; only used to tell that an expression is not negative."""
+
+HELPERS = """\
+/* Division that rounds down and the remainder that goes with it, for divisors above 0. */
+static inline int64_t isamap_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+static inline int64_t isamap_mod(int64_t a, int64_t b) { return a % b + (a % b < 0 ? b : 0); }
+static inline int64_t isamap_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t isamap_min(int64_t a, int64_t b) { return a < b ? a : b; }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """What names mean at a place in the C text.
+
+    ``integers`` gives the C variable of each counter and symbol, ``ranges`` the interval of its
+    values, ``shapes`` the extents of the buffers that an index may read.
+    """
+
+    integers: Mapping[str, str] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[Index, ...]] = field(default_factory=dict)
+
+    def with_symbols(self, symbols: tuple[str, ...]) -> "Env":
+        """Return the environment inside a function that takes ``symbols``."""
+        return replace(
+            self,
+            integers={**self.integers, **{s: names.symbol(s) for s in symbols}},
+            ranges={**self.ranges, **{s: (1, _LARGEST) for s in symbols}},
+        )
+
+    def with_counter(self, name: str, count: Index) -> "Env":
+        """Return the environment inside ``for name in 0..count``."""
+        bounds = count.bounds(self.ranges)
+        last = max(0, bounds[1] - 1) if bounds else _LARGEST
+        return replace(
+            self,
+            integers={**self.integers, name: names.counter(name)},
+            ranges={**self.ranges, name: (0, last)},
+        )
+
+
+def text(index: Index, env: Env) -> str:
+    """Return the expression in C, without parentheses around it."""
+    if not index.terms:
+        return "0"
+    result = ""
+    for monomial, coefficient in index.terms:
+        factors = [_atom(atom, env) for atom in monomial]
+        if abs(coefficient) != 1 or not factors:
+            factors.append(_number(abs(coefficient)))
+        term = " * ".join(factors)
+        if not result:
+            result = f"-{term}" if coefficient < 0 else term
+        else:
+            result += f" - {term}" if coefficient < 0 else f" + {term}"
+    return result
+
+
+def operand(index: Index, env: Env) -> str:
+    """Return the expression in C, fit to stand anywhere in a larger one."""
+    written = text(index, env)
+    return written if written.isidentifier() or written.isdigit() else f"({written})"
+
+
+def condition(index: Index, env: Env) -> str:
+    """Return ``index >= 0`` in C, negative terms on the right where that reads better."""
+    left = Index(tuple((m, c) for m, c in index.terms if c > 0))
+    right = Index(tuple((m, -c) for m, c in index.terms if c < 0))
+    return f"{text(left, env)} >= {text(right, env)}"
+
+
+def conjunction(indices: tuple[Index, ...], env: Env) -> str:
+    """Return in C that no index is negative."""
+    return " && ".join(condition(index, env) for index in indices) or "1"
+
+
+def flat(access: Read, env: Env) -> Index:
+    """Return the offset of the element that an index reads, in elements."""
+    if len(access.indices) == 1:
+        return access.indices[0]
+    pitches = row_major(env.shapes[access.buffer])
+    return total(p * i for p, i in zip(pitches, access.indices, strict=True))
+
+
+def _number(value: int) -> str:
+    return str(value) if value < 1 << 31 else f"INT64_C({value})"
+
+
+def _atom(atom: Atom, env: Env) -> str:
+    match atom:
+        case Name(name):
+            return env.integers[name]
+        case Div(value, divisor):
+            if _never_negative(value, env):
+                return f"({operand(value, env)} / {_number(divisor)})"
+            return f"isamap_div({text(value, env)}, {_number(divisor)})"
+        case Mod(value, divisor):
+            if _never_negative(value, env):
+                return f"({operand(value, env)} % {_number(divisor)})"
+            return f"isamap_mod({text(value, env)}, {_number(divisor)})"
+        case Read(buffer, _):
+            return f"(int64_t){names.buffer(buffer)}[{text(as_index(flat(atom, env)), env)}]"
+
+
+def _never_negative(value: Index, env: Env) -> bool:
+    bounds = value.bounds(env.ranges)
+    return bounds is not None and bounds[0] >= 0

@@ -1,0 +1,95 @@
+"""Which registers and buffers a stretch of a lowered kernel touches."""
+
+from collections.abc import Iterator
+from typing import Literal as OneOf
+from typing import TypeAlias, assert_never
+
+from isamap.emit.templates import Machine
+from isamap.ir.index import Index
+from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Register, Scope, Window
+
+Use: TypeAlias = OneOf["read", "written"]
+
+
+def calls(nodes: tuple[Node, ...]) -> Iterator[Call]:
+    """Yield the calls in order."""
+    for node in nodes:
+        match node:
+            case Call():
+                yield node
+            case Guard(_, body, otherwise):
+                yield from calls(body)
+                yield from calls(otherwise)
+            case Loop(body=body) | Scope(body=body):
+                yield from calls(body)
+            case Copy():
+                pass
+            case _:
+                assert_never(node)
+
+
+def registers_used(nodes: tuple[Node, ...], machine: Machine) -> dict[str, Use]:
+    """Return the names of registers, each ``read`` somewhere or only ``written``."""
+    found: dict[str, Use] = {}
+    for call in calls(nodes):
+        instruction = machine.entries[call.instruction].instruction
+        for name, place in call.operands:
+            if isinstance(place, Register):
+                if instruction.operand(name).role != "out":
+                    found[place.name] = "read"
+                else:
+                    found.setdefault(place.name, "written")
+    return found
+
+
+def has_parallel(nodes: tuple[Node, ...]) -> bool:
+    """Return whether some loop is parallel."""
+    for node in nodes:
+        match node:
+            case Loop(body=body, parallel=parallel):
+                if parallel or has_parallel(body):
+                    return True
+            case Scope(body=body):
+                if has_parallel(body):
+                    return True
+            case Guard(_, body, otherwise):
+                if has_parallel(body) or has_parallel(otherwise):
+                    return True
+            case Call() | Copy():
+                pass
+            case _:
+                assert_never(node)
+    return False
+
+
+def buffers_used(nodes: tuple[Node, ...], inside_parallel: bool = True) -> frozenset[str]:
+    """Return the buffers that are read or written; those of parallel loops if so wanted."""
+    found: set[str] = set()
+    for node in nodes:
+        match node:
+            case Call():
+                windows = [p for _, p in node.operands if isinstance(p, Window)]
+                found.update(w.buffer for w in windows)
+                found |= _read(*(w.offset for w in windows), *(i for _, i in node.symbols))
+            case Copy():
+                found.add(node.target)
+                found |= {node.source} if node.source is not None else set()
+                found |= _read(node.target_offset, node.source_offset, *node.conditions)
+                found |= _read(*(count for _, count in node.counters))
+            case Guard(conditions, body, otherwise):
+                found |= _read(*conditions)
+                found |= buffers_used(body, inside_parallel)
+                found |= buffers_used(otherwise, inside_parallel)
+            case Loop():
+                found |= _read(node.count)
+                if inside_parallel or not node.parallel:
+                    found |= buffers_used(node.body, inside_parallel)
+            case Scope():
+                found |= buffers_used(node.body, inside_parallel)
+            case _:
+                assert_never(node)
+    return frozenset(found)
+
+
+def _read(*indices: Index) -> set[str]:
+    return {read.buffer for index in indices for read in index.reads}

@@ -1,0 +1,100 @@
+"""C identifiers for the names of a kernel.
+
+Counters, registers, buffers and symbols live in separate name spaces, told apart by a prefix; a
+prefixed name is never a keyword, a macro or a function of a header.
+"""
+
+import re
+
+_KEYWORDS = """
+auto break case char const continue default do double else enum extern float for goto if inline int
+long register restrict return short signed sizeof static struct switch typedef union unsigned void
+volatile while asm typeof linux unix i386 bool true false nullptr constexpr thread_local alignas
+alignof static_assert main errno stdin stdout stderr offsetof assert signal environ
+and and_eq bitand bitor catch class compl const_cast delete dynamic_cast explicit export friend
+mutable namespace new not not_eq operator or or_eq private protected public reinterpret_cast
+static_cast template this throw try typeid typename using virtual wchar_t xor xor_eq
+"""
+
+_FUNCTIONS = """
+abort abs alloca atexit atof atoi atol atoll bcmp bcopy bsearch bzero calloc clearerr close div exit
+fclose feof ferror fflush ffs ffsl ffsll fgetc fgets fopen fprintf fputc fputs fread free freopen
+fscanf fseek ftell fwrite getc getchar getenv gets index labs ldiv llabs lldiv longjmp malloc
+memccpy memchr memcmp memcpy memmem memmove mempcpy memset open perror printf putc putchar puts
+qsort raise rand read realloc remove rename rewind rindex scanf select setbuf setjmp setvbuf sprintf
+srand sscanf stpcpy stpncpy strcasecmp strcat strchr strcmp strcoll strcpy strcspn strdup strerror
+strlen strncasecmp strncat strncmp strncpy strndup strpbrk strrchr strsep strspn strstr strtod
+strtof strtok strtol strtold strtoll strtoul strtoull strxfrm system time tmpfile tmpnam toascii
+tolower toupper ungetc vfprintf vprintf vscanf vsprintf write
+isalnum isalpha isascii isblank iscntrl isdigit isgraph islower isprint ispunct isspace isupper
+isxdigit isfinite isinf isnan isnormal isgreater isgreaterequal isless islessequal islessgreater
+isunordered signbit fpclassify finite signgam
+"""
+
+_MATH = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh drem erf erfc exp exp10 exp2
+expm1 fabs fdim floor fma fmax fmin fmod frexp gamma hypot ilogb j0 j1 jn ldexp lgamma llrint
+llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter nexttoward pow pow10
+remainder remquo rint round roundeven scalb scalbln scalbn significand sin sincos sinh sqrt tan tanh
+tgamma trunc y0 y1 yn
+cabs cacos cacosh carg casin casinh catan catanh ccos ccosh cexp cimag clog conj cpow cproj creal
+csin csinh csqrt ctan ctanh
+"""
+
+RESERVED = frozenset(
+    [*_KEYWORDS.split(), *_FUNCTIONS.split()]
+    + [name + suffix for name in _MATH.split() for suffix in ("", "f", "l")]
+)
+"""Words that a C file with the usual headers gives another meaning."""
+
+_MACRO = re.compile(
+    r"""_.* | .*_t | (isamap|omp|GOMP)_.* | NULL | EOF | BUFSIZ | NAN | INFINITY | HUGE_\w+ |
+    RAND_MAX | (U?INT|SIZE|PTRDIFF|WCHAR|WINT)(\d|_|MAX|PTR)\w* | (M|FP|SEEK|EXIT|L|P|MATH)_\w+ | I
+    | MB_\w+ | DOMAIN | SING | OVERFLOW | UNDERFLOW | FILENAME_MAX | FOPEN_MAX | TMP_MAX |
+    ISAMAP_\w+""",
+    re.VERBOSE,
+)
+
+
+def mangle(name: str) -> str:
+    """Return ``name`` with what no C identifier may hold written as hexadecimal."""
+    return re.sub(r"[^A-Za-z0-9_]", lambda found: f"_x{ord(found[0]):x}_", name)
+
+
+def counter(name: str) -> str:
+    """Return the C variable of a loop counter."""
+    return f"i_{mangle(name)}"
+
+
+def register(name: str) -> str:
+    """Return the C variable of a register."""
+    return f"r_{mangle(name)}"
+
+
+def buffer(name: str) -> str:
+    """Return the C pointer to a buffer."""
+    return f"p_{mangle(name)}"
+
+
+def symbol(name: str) -> str:
+    """Return the C parameter of a symbolic extent."""
+    return f"n_{mangle(name)}"
+
+
+def entry_point(name: str, other_text: str) -> str:
+    """Return the C function of a kernel: its own name unless that means something else in C or in
+    ``other_text`` (a prelude, templates)."""
+    wanted = mangle(name)
+    taken = (
+        wanted in RESERVED
+        or _MACRO.fullmatch(wanted) is not None
+        or re.search(rf"\b{wanted}\b", other_text) is not None
+    )
+    return f"kernel_{wanted}" if taken else wanted
+
+
+def comment(text: str) -> str:
+    """Return ``text`` fit for one line of a C comment."""
+    plain = "".join(c if c.isprintable() else "?" for c in text)
+    # No end of a comment, no start of one, no trigraph and no spliced line.
+    return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")

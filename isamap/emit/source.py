@@ -1,0 +1,74 @@
+"""What emission gives: C text with everything that a caller of it must know."""
+
+from dataclasses import dataclass
+
+from isamap.ir.dtype import DType
+from isamap.ir.index import Index
+from isamap.ir.nodes import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A pointer parameter: a dense row-major array.
+
+    ``size`` is its number of elements; ``alignment`` the bytes to which its address must be
+    aligned, that of its element unless an instruction asks for more.
+    """
+
+    name: str
+    role: Role
+    dtype: DType
+    shape: tuple[Index, ...]
+    size: Index
+    alignment: int
+
+    @property
+    def is_input(self) -> bool:
+        """Whether its content is read before it is written."""
+        return self.role in ("in", "const", "inout")
+
+    @property
+    def is_output(self) -> bool:
+        """Whether it is written."""
+        return self.role in ("out", "inout")
+
+
+@dataclass(frozen=True, slots=True)
+class CSource:
+    """A C file, its header and its calling convention.
+
+    ``entry`` is the function ``int entry(pointers..., int64_t symbols..., void *workspace, int
+    threads)``, where ``size_t entry_workspace(int64_t symbols..., int threads)`` tells how many
+    bytes ``workspace`` must have. It returns 0, -1 for a symbol below 1, -2 for a missing
+    workspace, and ``k`` for the violated ``requires[k - 1]``, a condition in words.
+
+    ``preamble`` (includes, prelude) is the same for every kernel of an accelerator; ``functions``
+    are the kernel's own.
+    """
+
+    entry: str
+    preamble: str
+    functions: str
+    header: str
+    parameters: tuple[Parameter, ...]
+    symbols: tuple[str, ...]
+    requires: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The whole C file."""
+        return f"{self.preamble}\n{self.functions}"
+
+    def parameter(self, name: str) -> Parameter:
+        """Return the parameter called ``name``."""
+        return next(p for p in self.parameters if p.name == name)
+
+    def failure(self, code: int) -> str:
+        """Return in words what a non-zero result of ``entry`` means."""
+        if code == -1:
+            return "an extent is below 1"
+        if code == -2:
+            return "the workspace is missing"
+        if 1 <= code <= len(self.requires):
+            return f"'{self.requires[code - 1]}' does not hold"
+        return f"the function returned {code}"

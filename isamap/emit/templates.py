@@ -1,0 +1,120 @@
+"""Instruction calls: a description's C template with its placeholders filled in."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from isamap.diagnostics import HardwareError, fail
+from isamap.emit import literals, names
+from isamap.emit.expressions import Env, operand, text
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.ir.index import product
+from isamap.ir.nodes import Buffer, Literal
+from isamap.lower.nodes import Call, Operand, Register, Window
+
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """An accelerator with its entries by name."""
+
+    accelerator: Accelerator
+    entries: Mapping[str, Entry]
+
+    @classmethod
+    def of(cls, accelerator: Accelerator) -> "Machine":
+        """Index the entries of an accelerator."""
+        return cls(accelerator, {entry.name: entry for entry in accelerator.entries})
+
+    def register_type(self, register: Register) -> str:
+        """Return the C type of a register."""
+        storage = self.accelerator.storage(register.storage)
+        if register.dtype.name not in storage.types:
+            raise HardwareError(
+                fail(
+                    "E513",
+                    f"storage {storage.name} gives no C type for {register.dtype}",
+                    storage.span,
+                    hint=f"add '{register.dtype}: <C type>' to its types",
+                )
+            )
+        return storage.types[register.dtype.name]
+
+
+def call_lines(call: Call, machine: Machine, env: Env) -> list[str]:
+    """Return the statements of one instruction call."""
+    entry = machine.entries[call.instruction]
+    if entry.emit is None:
+        raise HardwareError(
+            fail("E514", f"instruction {entry.name} has no C template (emit)", entry.span)
+        )
+    filled = fill(entry, _values(call, entry, machine, env))
+    lines = [line.rstrip() for line in filled.strip("\n").splitlines()]
+    if not lines:
+        return []
+    if not lines[-1].endswith((";", "}")):
+        lines[-1] += ";"
+    # Several statements may declare names: they get a block of their own.
+    if len(lines) > 1 or ";" in lines[0][:-1]:
+        return ["{", *(f"    {line}" if line else "" for line in lines), "}"]
+    return lines
+
+
+def fill(entry: Entry, values: Mapping[str, str]) -> str:
+    """Return the entry's template with ``{name}`` replaced and doubled braces made single."""
+
+    def replacement(found: re.Match[str]) -> str:
+        if found[0] in ("{{", "}}"):
+            return found[0][0]
+        if found[1] not in values:
+            raise HardwareError(
+                fail("E515", f"template of {entry.name} uses unknown {found[0]}", entry.span)
+            )
+        return values[found[1]]
+
+    assert entry.emit is not None
+    return _PLACEHOLDER.sub(replacement, entry.emit)
+
+
+def _values(call: Call, entry: Entry, machine: Machine, env: Env) -> dict[str, str]:
+    values = {name: dtype.name for name, dtype in entry.instruction.types}
+    for extent in entry.instruction.extents:
+        if extent.value is not None:
+            values[extent.name] = str(extent.value)
+    for name, index in call.symbols:
+        values[name] = operand(index, env)
+    for name, place in call.operands:
+        declared = entry.instruction.operand(name)
+        values[name] = _place(place, declared, call, machine, env)
+    return values
+
+
+def _place(place: Operand, declared: Buffer, call: Call, machine: Machine, env: Env) -> str:
+    match place:
+        case Register(name):
+            return names.register(name)
+        case Window(buffer, offset):
+            pointer = names.buffer(buffer)
+            return f"({pointer} + {text(offset, env)})" if offset.terms else pointer
+        case Literal():
+            return _literal(place, declared, call, machine)
+        case _:
+            assert_never(place)
+
+
+def _literal(literal: Literal, declared: Buffer, call: Call, machine: Machine) -> str:
+    assert declared.storage is not None
+    storage = machine.accelerator.storage(declared.storage)
+    if storage.kind not in ("registers", "immediate", "scratchpad"):
+        # A pointer to as many elements as the operand has, on the stack of the caller.
+        count = product(e.substitute(dict(call.symbols)) for e in declared.shape).constant
+        assert count is not None, "a constant in memory has a fixed number of elements"
+        element = literals.memory_text(literal)
+        c_type = literals.memory_type(literal.dtype)
+        return f"((const {c_type}[{count}]){{{', '.join([element] * count)}}})"
+    c_type = storage.types.get(literal.dtype.name, "float")
+    if literals.is_raw(literal.dtype) and c_type not in ("float", "double"):
+        return literals.memory_text(literal)
+    return literals.value_text(literal)

@@ -1,0 +1,80 @@
+"""``isamap hw``: the hardware descriptions."""
+
+import click
+
+from isamap.cli.tables import short, table, wrap
+from isamap.hw.accelerator import Accelerator, Entry, Storage
+
+
+@click.group("hw", help="List and show the hardware descriptions.")
+def command() -> None:
+    """Hold the two commands below."""
+
+
+@command.command("list")
+def list_shipped() -> None:
+    """List the descriptions that ship, and whether this machine runs their code."""
+    from isamap.hw.load import load_hardware, shipped_names
+    from isamap.hw.native import runnable
+
+    rows = []
+    for name in shipped_names():
+        machine = load_hardware(name)
+        here = "no toolchain: simulated" if machine.toolchain is None else runnable(machine)
+        rows.append((name, machine.title, str(len(machine.entries)), here or "runs here"))
+    click.echo("\n".join(table(("name", "machine", "instr.", "here"), rows, frozenset({2}))))
+
+
+@command.command("show")
+@click.argument("name", metavar="HW")
+def show(name: str) -> None:
+    """Show a description: a shipped name, a YAML file or 'native'."""
+    from isamap.hw.load import load_hardware
+
+    click.echo("\n".join(_shown(load_hardware(name))))
+
+
+def _shown(machine: Accelerator) -> list[str]:
+    clock = float(machine.clock) / 1e9
+    lines = [
+        *wrap(f"{machine.name}: {machine.title}", "", "    "),
+        *wrap(
+            f"{clock:.3g} GHz, {machine.cores} core{'s' * (machine.cores != 1)}, issues "
+            f"{machine.issue} a cycle"
+        ),
+    ]
+    if machine.features:
+        lines += wrap(f"needs {', '.join(machine.features)}", "  ", "    ")
+    lines += ["", click.style("storages, the nearest first", bold=True)]
+    lines += table(("name", "kind", "holds"), [_storage(s) for s in machine.storages])
+    lines += ["", click.style("units", bold=True)]
+    lines += wrap(", ".join(f"{u.name} x{u.count}" for u in machine.units) or "none")
+    lines += ["", click.style("instructions", bold=True)]
+    headings = ("name", "operands", "cycles", "latency")
+    lines += table(headings, [_entry(e) for e in machine.entries], frozenset({2, 3}))
+    return lines
+
+
+def _storage(storage: Storage) -> tuple[str, str, str]:
+    if storage.kind == "registers":
+        holds = f"{storage.count} of {storage.bits} bits" if storage.bits else f"{storage.count}"
+    elif storage.size is not None:
+        holds = _bytes(storage.size) + (f" in {storage.banks} banks" if storage.banks > 1 else "")
+    else:
+        holds = ""
+    return storage.name, storage.kind, holds
+
+
+def _bytes(size: int) -> str:
+    for unit, scale in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= scale:
+            return f"{size / scale:.4g} {unit}"
+    return f"{size} B"
+
+
+def _entry(entry: Entry) -> tuple[str, str, str, str]:
+    operands = ", ".join(
+        f"{o.role} {o.name}: {o.dtype}[{', '.join(map(str, o.shape))}] @ {o.storage}"
+        for o in entry.instruction.operands
+    )
+    return entry.name, operands, short(float(entry.throughput)), short(float(entry.latency))

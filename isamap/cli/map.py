@@ -1,0 +1,77 @@
+"""``isamap map``: the whole path, and everything it found out."""
+
+import json
+from pathlib import Path
+
+import click
+
+from isamap.cli.options import kernel_options, run_options
+from isamap.cli.progress import progress
+from isamap_search.budget import Budget
+
+_HELP = """Map a kernel on to a machine, run the result and check it.
+
+Prints the legal mappings of each statement (instruction, which forms of the kernel's variables lie
+on which axis of it, the tile, how much of the instruction is used, and the cycles its calls take),
+the chosen one and why, the schedule, the estimate, and whether the result was compiled, run and
+checked against the reference interpreter.
+
+\b
+Examples
+  isamap map mm.ir --hw native
+  isamap map mm.ir --hw x86_avx512 --set M=61 --emit mm.c
+  isamap map conv.ir --hw gemm16 --all
+  isamap map mm.ir --hw native --tune 50 --threads 2
+  isamap map mm.ir --hw mine.yaml --trust --json | jq .estimate
+"""
+
+
+@click.command("map", help=_HELP)
+@kernel_options
+@click.option(
+    "--emit",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Write the C to PATH.c, or the C and its header into the folder PATH.",
+)
+@run_options
+@click.option("--all", "everything", is_flag=True, help="List every legal mapping.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def command(
+    path: Path,
+    hardware: str,
+    sizes: tuple[tuple[str, int], ...],
+    name: str | None,
+    trust: bool,
+    emit: Path | None,
+    tune: Budget | None,
+    seed: int,
+    threads: int,
+    simulate: bool,
+    records: Path | None,
+    everything: bool,
+    as_json: bool,
+) -> int:
+    """Run the path and print its report; return the exit code."""
+    from isamap.cli.emit import write_c
+    from isamap.cli.text import report_lines
+    from isamap.pipeline.facts import report_facts
+    from isamap.pipeline.options import Clock, Options
+    from isamap.pipeline.report import make_report
+    from isamap.pipeline.source import load_hardware, load_kernel
+
+    options = Options(threads, seed, tune, simulate, records)
+    with progress() as tell:
+        clock = Clock(tell)
+        with clock.stage("read"):
+            kernel = load_kernel(path, dict(sizes), name)
+        with clock.stage("hardware"):
+            machine = load_hardware(hardware, trust)
+        report = make_report(kernel, machine, options, clock)
+    if emit:
+        write_c(report.result, emit)
+    if as_json:
+        click.echo(json.dumps(report_facts(report), indent=2))
+    else:
+        click.echo("\n".join(report_lines(report, everything)))
+    return report.exit_code

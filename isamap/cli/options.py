@@ -1,0 +1,130 @@
+"""Options that mean the same in every command that takes a kernel."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from isamap_search.budget import Budget
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_SIZE = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=([0-9]+)")
+_BUDGET = re.compile(r"([0-9]+)(s|m|h)?")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+class SizeType(click.ParamType):
+    """``N=64``: an extent and its value."""
+
+    name = "NAME=SIZE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        """Return the name and the size."""
+        if isinstance(value, tuple):
+            return value
+        if not (match := _SIZE.fullmatch(value)):
+            self.fail(f"'{value}' is not of the form NAME=SIZE, for example N=64", param, ctx)
+        # Python refuses to convert longer numbers; no extent needs them.
+        if len(match[2]) > 18:
+            self.fail(f"'{match[2][:18]}...' is too large for an extent", param, ctx)
+        return match[1], int(match[2])
+
+
+class BudgetType(click.ParamType):
+    """``50`` trials or ``30s``, ``2m``, ``1h`` of time."""
+
+    name = "N|30s"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Budget:
+        """Return the budget."""
+        if isinstance(value, Budget):
+            return value
+        match = _BUDGET.fullmatch(value)
+        if not match or len(match[1]) > 9 or int(match[1]) == 0:
+            self.fail(f"'{value}' is neither a number of trials (50) nor a time (30s)", param, ctx)
+        if match[2]:
+            return Budget(seconds=float(int(match[1]) * _SECONDS[match[2]]))
+        return Budget(trials=int(match[1]))
+
+
+def kernel_options(command: _F) -> _F:
+    """Add KERNEL.ir, --hw, --set, --kernel and --trust."""
+    decorators = [
+        click.argument("path", metavar="KERNEL.ir", type=click.Path(path_type=Path)),
+        click.option(
+            "--hw",
+            "hardware",
+            required=True,
+            metavar="HW",
+            help="A description: a YAML file, a shipped name (see 'isamap hw list'), or 'native' "
+            "for the best shipped one that this CPU runs.",
+        ),
+        click.option(
+            "--set",
+            "sizes",
+            multiple=True,
+            type=SizeType(),
+            help="Give an extent a value, for example --set N=64; repeat it for several.",
+        ),
+        click.option(
+            "--kernel", "name", metavar="NAME", help="Which kernel, where the file holds several."
+        ),
+        click.option(
+            "--trust",
+            is_flag=True,
+            help="Compile with, and run, what a description that does not ship with isamap says. "
+            "Without it such a machine is simulated.",
+        ),
+    ]
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+def run_options(command: _F) -> _F:
+    """Add --tune, --seed, --threads, --simulate and --records."""
+    decorators = [
+        click.option(
+            "--tune",
+            type=BudgetType(),
+            metavar="N|30s",
+            help="Look for a better schedule: 50 trials, or 30s (2m, 1h) of time. Candidates are "
+            "timed where the code runs natively, and judged by the cost model where not.",
+        ),
+        click.option(
+            "--seed",
+            type=click.IntRange(0, 2**32 - 1),
+            metavar="N",
+            default=0,
+            show_default=True,
+            help="Fixes the random inputs and the search.",
+        ),
+        click.option(
+            "--threads",
+            type=click.IntRange(1, 1024),
+            metavar="N",
+            default=1,
+            show_default=True,
+            help="Threads that the compiled function may use.",
+        ),
+        click.option(
+            "--simulate",
+            is_flag=True,
+            help="Run on the simulator of the description, however long it takes.",
+        ),
+        click.option(
+            "--records",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="Append what tuning measures to FILE and begin with its best earlier schedules.",
+        ),
+    ]
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command

@@ -1,0 +1,174 @@
+"""The report of ``isamap map`` as text: mappings, choice, schedule, estimate, result."""
+
+from collections.abc import Mapping
+
+import click
+
+from isamap.cli.tables import duration, short, table, wrap
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Kernel
+from isamap.ir.printer import print_statement
+from isamap.mapping.matching import Enumeration
+from isamap.mapping.matching import Mapping as LegalMapping
+from isamap.pipeline.facts import axes
+from isamap.pipeline.result import Report, StatementResult, issue_cycles
+from isamap.pipeline.sizes import iterations
+from isamap.schedule.schedule import StatementSchedule
+
+SHOWN = 8
+_HEADINGS = ("instruction", "axes", "tile", "used", "cycles")
+_RIGHT = frozenset({3, 4})
+
+
+def report_lines(report: Report, everything: bool) -> list[str]:
+    """Return the report; ``everything`` lists all mappings instead of the best few."""
+    result = report.result
+    lines = head_lines(result.kernel, result.accelerator)
+    for statement in result.statements:
+        lines += ["", *_statement_lines(report, statement, everything)]
+    lines += ["", click.style("schedule", bold=True)]
+    for statement, schedule in zip(result.statements, result.schedule.statements, strict=True):
+        lines += _schedule_lines(statement.name, schedule)
+    return [*lines, "", *_estimate_lines(report), *_tuning_lines(report), *_result_lines(report)]
+
+
+def head_lines(kernel: Kernel, hardware: Accelerator) -> list[str]:
+    """Return which kernel is mapped on to which machine."""
+    sizes = ", ".join(
+        e.name if e.value is None else f"{e.name} = {e.value}" for e in kernel.extents
+    )
+    text = f"{kernel.name}({sizes}) on {hardware.name}: {hardware.title}"
+    return [click.style(line, bold=True) for line in wrap(text, "", "    ")]
+
+
+def mapping_lines(
+    found: Enumeration,
+    kernel: Kernel,
+    symbols: Mapping[str, int],
+    chosen: int | None,
+    everything: bool,
+) -> list[str]:
+    """Return the table of legal mappings and whether it is all of them."""
+    shown = list(range(len(found.mappings) if everything else min(SHOWN, len(found.mappings))))
+    if chosen is not None and chosen not in shown:
+        shown = [*shown[:-1], chosen]
+    rows = [_row(found.mappings[i], kernel, symbols) for i in shown]
+    marked = None if chosen is None else shown.index(chosen)
+    lines = table(_HEADINGS, rows, _RIGHT, marked)
+    count = f"{len(found.mappings)} legal mapping{'s' * (len(found.mappings) != 1)}"
+    if len(shown) < len(found.mappings):
+        count += f", {len(shown)} shown (--all shows the rest)"
+    count += "" if found.complete else f"; there may be more: {found.reason}"
+    return [*lines, *wrap(count, "    ")]
+
+
+def _row(mapping: LegalMapping, kernel: Kernel, symbols: Mapping[str, int]) -> tuple[str, ...]:
+    placed = [
+        f"{axis}<-{forms[0] if len(forms) == 1 else '[' + ', '.join(forms) + ']'}"
+        for axis, forms in axes(mapping.matching).items()
+        if forms
+    ]
+    tile = ", ".join(f"{name}={size}" for name, size in mapping.tile.items())
+    sized = set(kernel.symbols) <= set(symbols)
+    cycles = short(issue_cycles(mapping, kernel, symbols)) if sized else "-"
+    used = f"{100 * mapping.utilisation:.3g}%"
+    return mapping.matching.needle.name, ", ".join(placed) or "-", tile or "-", used, cycles
+
+
+def _statement_lines(report: Report, statement: StatementResult, everything: bool) -> list[str]:
+    result = report.result
+    lines = wrap(print_statement(statement.statement).strip(), "", "    ")
+    lines += mapping_lines(
+        statement.enumeration, result.kernel, result.symbols, statement.chosen, everything
+    )
+    name = statement.mappings[statement.chosen].matching.needle.name
+    return [*lines, *wrap(f"chosen: {name}, {statement.why}", "    ")]
+
+
+def _schedule_lines(name: str, schedule: StatementSchedule) -> list[str]:
+    matching = schedule.mapping.matching
+    loops = [
+        f"{level.variable}/{level.step}{' parallel' * level.parallel}" for level in schedule.levels
+    ]
+    text = f"{name}: {matching.needle.name}, loops {', '.join(loops) or 'none'}"
+    treated = [
+        f"{how} access {at + 1}" for at, how in enumerate(schedule.operands) if how != "direct"
+    ]
+    if treated:
+        text += f"; {', '.join(treated)}"
+    return wrap(text, "  ", "    ")
+
+
+def _estimate_lines(report: Report) -> list[str]:
+    result = report.result
+    estimate = result.estimate
+    seconds = estimate.cycles / float(result.accelerator.clock)
+    text = (
+        f"estimate  {short(estimate.cycles)} cycles, {duration(seconds)} at "
+        f"{float(result.accelerator.clock) / 1e9:.3g} GHz, bound by {estimate.bound_by}"
+    )
+    if result.symbols:
+        text += f", for {_sizes(result.symbols)}"
+    return wrap(text, "", " " * 10)
+
+
+def _tuning_lines(report: Report) -> list[str]:
+    if (tuning := report.result.tuning) is None:
+        return []
+    show = duration if tuning.measured else (lambda cycles: f"{short(cycles)} cycles")
+    judged = "measured" if tuning.measured else "estimated"
+    text = (
+        f"tuning    {tuning.trials} schedules {judged}, {tuning.failed} impossible: "
+        f"{show(tuning.first)} -> {show(tuning.best)}"
+    )
+    text += ", interrupted" if tuning.interrupted else ""
+    return wrap(text, "", " " * 10)
+
+
+def _result_lines(report: Report) -> list[str]:
+    return [
+        *wrap(f"run       {_run_text(report)}", "", " " * 10),
+        *wrap(f"check     {_check_text(report)}", "", " " * 10),
+    ]
+
+
+def _run_text(report: Report) -> str:
+    execution, kernel = report.execution, report.result.kernel
+    sizes = f" at {_sizes(execution.symbols)}" if execution.symbols else ""
+    match execution.way:
+        case "native":
+            assert execution.seconds is not None
+            rate = iterations(kernel, execution.symbols or {}) / execution.seconds
+            return (
+                f"compiled with {execution.compiler}, ran natively{sizes} in "
+                f"{duration(execution.seconds)} ({short(rate)} iterations/s)"
+            )
+        case "program":
+            return f"compiled with {execution.compiler}, ran as a program{sizes}"
+        case "simulated":
+            cycles = "" if execution.cycles is None else f", {short(execution.cycles)} cycles"
+            return f"simulated{sizes}{cycles}, because {_reason(report)}"
+        case "none":
+            return f"not run: {_reason(report)}"
+
+
+def _reason(report: Report) -> str:
+    hint = report.execution.hint
+    return report.execution.reason + (f" ({hint})" if hint else "")
+
+
+def _check_text(report: Report) -> str:
+    if (check := report.check) is None:
+        return "not checked"
+    count = (
+        f"all {check.total} outputs"
+        if check.outputs == check.total
+        else f"{check.outputs} of {check.total} outputs (corners, tails and random ones)"
+    )
+    if check.ok:
+        return click.style(f"{count} agree with the interpreter, {check.text}", fg="green")
+    return click.style(f"{count} compared: {check.text}", fg="red")
+
+
+def _sizes(symbols: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={size}" for name, size in symbols.items())

@@ -1,0 +1,98 @@
+"""Arrays by buffer name: read from a file, checked against a kernel, written to a file."""
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from isamap.diagnostics import ArgumentsError, Diagnostic, fail
+from isamap.ir.dtype import DType
+from isamap.ir.nodes import Kernel
+from isamap.pipeline.sizes import Symbols, shape_of
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an .npz file; ArgumentsError when it is none."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ArgumentsError(fail("E731", f"'{path}' holds one array, not an .npz archive"))
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        text = f"cannot read arrays from '{path}': {error}"
+        raise ArgumentsError(fail("E731", text)) from error
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays to an .npz file; ArgumentsError when it cannot be written."""
+    try:
+        with path.open("wb") as file:
+            np.savez(file, **dict(arrays))  # type: ignore[arg-type]
+    except OSError as error:
+        raise ArgumentsError(fail("E732", f"cannot write '{path}': {error.strerror}")) from error
+
+
+def input_names(kernel: Kernel) -> tuple[str, ...]:
+    """Return the buffers that a caller gives."""
+    return tuple(b.name for b in kernel.buffers if b.role in ("in", "const", "inout"))
+
+
+def output_names(kernel: Kernel) -> tuple[str, ...]:
+    """Return the buffers that a kernel writes for its caller."""
+    return tuple(b.name for b in kernel.buffers if b.role in ("out", "inout"))
+
+
+def typed_arrays(kernel: Kernel, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the inputs of a kernel, each of its buffer's type.
+
+    An .npz file keeps bf16, f8 and 4-bit elements as raw bytes; these get their type back.  Raises
+    ArgumentsError for missing, unknown and wrongly typed arrays, all of them at once.
+    """
+    wanted = input_names(kernel)
+    faults = [
+        fail("E733", f"no array for input '{name}' of kernel '{kernel.name}'")
+        for name in wanted
+        if name not in arrays
+    ]
+    for name in arrays:
+        if name not in wanted:
+            text = f"kernel '{kernel.name}' has no input '{name}'; it has: {', '.join(wanted)}"
+            faults.append(fail("E734", text))
+    typed = {}
+    for name in wanted:
+        if name in arrays:
+            dtype = kernel.buffer(name).dtype
+            array = _typed(arrays[name], dtype)
+            if array is None:
+                faults.append(_wrong_type(name, dtype, arrays[name]))
+            else:
+                typed[name] = array
+    if faults:
+        raise ArgumentsError(faults)
+    return typed
+
+
+def check_shapes(kernel: Kernel, arrays: Mapping[str, np.ndarray], symbols: Symbols) -> None:
+    """Raise ArgumentsError for every array whose shape is not its buffer's."""
+    faults = []
+    for name, array in arrays.items():
+        shape = shape_of(kernel, name, symbols)
+        if array.shape != shape:
+            text = f"'{name}' has shape {list(shape)} in the kernel but {list(array.shape)} here"
+            faults.append(fail("E736", text))
+    if faults:
+        raise ArgumentsError(faults)
+
+
+def _typed(array: np.ndarray, dtype: DType) -> np.ndarray | None:
+    if array.dtype == dtype.numpy:
+        return array
+    if array.dtype.kind == "V" and array.dtype.itemsize == dtype.numpy.itemsize:
+        return array.view(dtype.numpy)
+    return None
+
+
+def _wrong_type(name: str, dtype: DType, array: np.ndarray) -> Diagnostic:
+    text = f"'{name}' is {dtype} in the kernel but the array holds {array.dtype}"
+    return fail("E735", text, hint=f"convert it first, {name}.astype('{dtype.numpy.name}')")

@@ -1,0 +1,155 @@
+"""The facts of a report as plain data: the document of ``--json`` (docs/commands.md)."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from isamap import __version__
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Kernel
+from isamap.ir.printer import print_expr, print_statement
+from isamap.mapping.matching import Enumeration, Matching
+from isamap.mapping.matching import Mapping as LegalMapping
+from isamap.pipeline.result import Report, Result, issue_cycles, statement_names
+from isamap.pipeline.sizes import iterations
+from isamap.schedule.schedule import Schedule
+
+Facts: TypeAlias = dict[str, Any]
+
+
+def report_facts(report: Report) -> Facts:
+    """Return the document that ``isamap map --json`` prints."""
+    result, check, execution = report.result, report.check, report.execution
+    kernel, symbols = result.kernel, result.symbols
+    names = [s.name for s in result.statements]
+    return {
+        **_head(kernel, result.accelerator),
+        "sizes_assumed": dict(symbols),
+        "iterations": iterations(kernel, symbols),
+        "statements": [
+            {
+                **_statement(s.name, s.enumeration, kernel, symbols),
+                "chosen": s.chosen,
+                "why": s.why,
+            }
+            for s in result.statements
+        ],
+        "rejected": [
+            {
+                "statement": names[r.statement],
+                "mapping": result.statements[r.statement].mappings.index(r.mapping),
+                "reason": r.reason,
+            }
+            for r in result.rejected
+        ],
+        "schedule": schedule_facts(result.schedule, names),
+        "estimate": _estimate(result),
+        "tuning": _tuning(result),
+        "execution": {
+            "way": execution.way,
+            "reason": execution.reason,
+            "seconds": execution.seconds,
+            "cycles": execution.cycles,
+        },
+        "checked": check is not None and check.ok,
+        "checked_outputs": check.outputs if check else 0,
+        "outputs": check.total if check else 0,
+        "check": check.text if check else "",
+        "seconds": {name: round(value, 6) for name, value in report.seconds.items()},
+    }
+
+
+def match_facts(
+    kernel: Kernel, hardware: Accelerator, enumerations: tuple[Enumeration, ...]
+) -> Facts:
+    """Return the document that ``isamap match --json`` prints."""
+    names = statement_names(kernel)
+    return {
+        **_head(kernel, hardware),
+        "statements": [
+            _statement(name, found, kernel, {})
+            for name, found in zip(names, enumerations, strict=True)
+        ],
+    }
+
+
+def mapping_facts(mapping: LegalMapping) -> Facts:
+    """Return a mapping without what depends on the kernel's sizes."""
+    matching = mapping.matching
+    return {
+        "instruction": matching.needle.name,
+        "axes": axes(matching),
+        "operands": {name: print_expr(expr) for name, expr in matching.operands},
+        "tile": dict(mapping.tile),
+        "utilization": mapping.utilisation,
+    }
+
+
+def axes(matching: Matching) -> dict[str, list[str]]:
+    """Return the forms on each axis of the instruction, outermost digit first."""
+    return {a.name: [str(form) for form in matching.on_axis(a.name)] for a in matching.needle.axes}
+
+
+def schedule_facts(schedule: Schedule, names: list[str]) -> list[Facts]:
+    """Return a schedule, one entry a statement."""
+    return [
+        {
+            "statement": name,
+            "instruction": s.mapping.matching.needle.name,
+            "levels": [
+                {"variable": level.variable, "step": level.step, "parallel": level.parallel}
+                for level in s.levels
+            ],
+            "operands": list(s.operands),
+            "stream": s.stream,
+        }
+        for name, s in zip(names, schedule.statements, strict=True)
+    ]
+
+
+def _head(kernel: Kernel, hardware: Accelerator) -> Facts:
+    return {
+        "version": __version__,
+        "kernel": kernel.name,
+        "sizes": {e.name: e.value for e in kernel.extents},
+        "hardware": hardware.name,
+    }
+
+
+def _statement(name: str, found: Enumeration, kernel: Kernel, symbols: Mapping[str, int]) -> Facts:
+    sized = set(kernel.symbols) <= set(symbols)
+    return {
+        "name": name,
+        "text": print_statement(found.statement),
+        "mappings": [
+            {
+                **mapping_facts(mapping),
+                "cycles": issue_cycles(mapping, kernel, symbols) if sized else None,
+            }
+            for mapping in found.mappings
+        ],
+        "complete": found.complete,
+        "incomplete_reason": found.reason,
+    }
+
+
+def _estimate(result: Result) -> Facts:
+    estimate = result.estimate
+    return {
+        "cycles": estimate.cycles,
+        "seconds": estimate.cycles / float(result.accelerator.clock),
+        "bound_by": estimate.bound_by,
+        "parts": dict(estimate.parts),
+    }
+
+
+def _tuning(result: Result) -> Facts | None:
+    if (tuning := result.tuning) is None:
+        return None
+    return {
+        "trials": tuning.trials,
+        "failed": tuning.failed,
+        "measured": tuning.measured,
+        "first": tuning.first,
+        "best": tuning.best,
+        "interrupted": tuning.interrupted,
+    }

@@ -1,0 +1,57 @@
+"""What a user may ask of the path, and the clock that its stages run under."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import TypeAlias
+
+from isamap_search.budget import Budget
+
+Tell: TypeAlias = Callable[[str], None]
+"""Hears what is being done, in a few words; called often."""
+
+
+def silent(_: str) -> None:
+    """Hear nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a kernel is mapped and run.
+
+    ``threads`` is handed to the compiled function.  ``seed`` fixes the random inputs and the
+    search.  ``tune`` bounds a search over schedules (None: the first schedule).  ``simulate`` asks
+    for the simulator, whatever it costs, where native code could run.  ``records`` is a file to
+    which measurements are appended and from which earlier ones are taken.
+    """
+
+    threads: int = 1
+    seed: int = 0
+    tune: Budget | None = None
+    simulate: bool = False
+    records: Path | None = None
+
+
+@dataclass(slots=True)
+class Clock:
+    """Seconds per stage, in order of first use; stages that run side by side overlap."""
+
+    tell: Tell = silent
+    seconds: dict[str, float] = field(default_factory=dict)
+    _start: float = field(default_factory=perf_counter)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the time that the block takes to stage ``name``, and tell its name."""
+        self.tell(name)
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - start
+
+    def total(self) -> float:
+        """Return the seconds since this clock was made."""
+        return perf_counter() - self._start

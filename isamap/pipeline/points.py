@@ -1,0 +1,71 @@
+"""Which output elements a sampled check looks at: corners, edges of tiles, tails, random ones."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from isamap.ir.index import Name
+from isamap.ir.nodes import Kernel
+from isamap.pipeline.sizes import Symbols, shape_of
+from isamap.schedule.schedule import Schedule
+
+RANDOM_POINTS = 4096
+# Corners and tails of many dimensions multiply; beyond this many, a random choice of them.
+_EDGE_POINTS = 16384
+
+
+def sample_points(
+    kernel: Kernel, schedule: Schedule, buffer: str, symbols: Symbols, seed: int
+) -> np.ndarray:
+    """Return element indices of an output, one a row, each once.
+
+    All combinations of the first element, the last, and every element of the last, partial tile of
+    each dimension, together with 4096 random elements.
+    """
+    shape = shape_of(kernel, buffer, symbols)
+    if not shape:
+        return np.zeros((1, 0), np.int64)
+    generator = np.random.default_rng(seed)
+    steps = _steps(kernel, schedule, buffer)
+    edges = [_edges(size, steps.get(axis, {1})) for axis, size in enumerate(shape)]
+    random = [generator.integers(0, size, RANDOM_POINTS) for size in shape]
+    points = np.concatenate([_combined(edges, generator), np.stack(random, axis=1)])
+    return np.unique(points, axis=0)
+
+
+def _combined(edges: Sequence[Sequence[int]], generator: np.random.Generator) -> np.ndarray:
+    if prod(map(len, edges)) <= _EDGE_POINTS:
+        return np.array(list(product(*edges)), np.int64)
+    corners = np.array(list(product(*({e[0], e[-1]} for e in edges))), np.int64)
+    drawn = [generator.choice(np.array(e), _EDGE_POINTS) for e in edges]
+    return np.concatenate([corners, np.stack(drawn, axis=1)])
+
+
+def _edges(size: int, steps: set[int]) -> list[int]:
+    """Return the first and last element, and where the last tile of each step begins and ends."""
+    found = {0, size - 1}
+    for step in steps:
+        begin = size - size % step
+        found |= {step - 1, step, begin - 1, begin}
+        # The tail of a tile that one instruction computes, element by element.
+        if step == min(steps):
+            found |= set(range(begin, size))
+    return sorted(point for point in found if 0 <= point < size)
+
+
+def _steps(kernel: Kernel, schedule: Schedule, buffer: str) -> Mapping[int, set[int]]:
+    """Return, by dimension of a buffer, the tile and block extents of the variables that index
+    it alone."""
+    steps: dict[int, set[int]] = {}
+    for statement, scheduled in zip(kernel.statements, schedule.statements, strict=True):
+        if statement.target.buffer != buffer:
+            continue
+        for axis, index in enumerate(statement.target.indices):
+            for atom in index.atoms:
+                if isinstance(atom, Name):
+                    sizes = {lv.step for lv in scheduled.levels if lv.variable == atom.name}
+                    tile = scheduled.mapping.tile.get(atom.name, 1)
+                    steps.setdefault(axis, set()).update(sizes | {tile})
+    return steps

@@ -1,0 +1,181 @@
+"""What the path yields: a mapped kernel, how it was run, and whether the result is right."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil, prod
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from isamap.emit.source import CSource
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Kernel, Statement
+from isamap.lower.nodes import LoweredKernel
+from isamap.mapping.matching import Enumeration
+from isamap.mapping.matching import Mapping as LegalMapping
+from isamap.pipeline.sizes import variable_extents
+from isamap.schedule.cost import Estimate
+from isamap.schedule.schedule import Schedule
+
+if TYPE_CHECKING:
+    from isamap.run.callable import Compiled
+
+Way: TypeAlias = Literal["native", "program", "simulated", "none"]
+Arrays: TypeAlias = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A mapping that was chosen first and then left, with the reason."""
+
+    statement: int
+    mapping: LegalMapping
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatementResult:
+    """The legal mappings of one statement, best first, and the position of the chosen one.
+
+    ``name`` is the buffer that the statement writes, numbered where several statements write it.
+    ``why`` says in words what decided.
+    """
+
+    name: str
+    statement: Statement
+    enumeration: Enumeration
+    chosen: int
+    why: str
+
+    @property
+    def mappings(self) -> tuple[LegalMapping, ...]:
+        """The legal mappings, best first."""
+        return self.enumeration.mappings
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What a search over schedules did.
+
+    ``measured`` says that candidates were timed; otherwise the cost model alone judged.  ``best``
+    and ``first`` are seconds when measured and cycles by the model when not.
+    """
+
+    trials: int
+    failed: int
+    measured: bool
+    first: float
+    best: float
+    interrupted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A kernel mapped on to a machine; nothing has run yet.
+
+    ``symbols`` are sizes assumed for extents without a value, for the estimate only.  ``source``
+    is the C with its header; it is None, and ``no_c`` the reason, where the description makes none.
+    """
+
+    kernel: Kernel
+    accelerator: Accelerator
+    statements: tuple[StatementResult, ...]
+    rejected: tuple[Rejected, ...]
+    schedule: Schedule
+    lowered: LoweredKernel
+    estimate: Estimate
+    symbols: Mapping[str, int]
+    tuning: Tuning | None
+    source: CSource | None
+    no_c: str
+    seconds: Mapping[str, float]
+
+    @property
+    def mappings(self) -> tuple[LegalMapping, ...]:
+        """The chosen mapping of each statement, in the kernel's order."""
+        return tuple(s.mappings[s.chosen] for s in self.statements)
+
+    @property
+    def c(self) -> str | None:
+        """The text of the C file; None where the description makes no C."""
+        return self.source.text if self.source else None
+
+    def compile(self, threads: int = 1) -> "Compiled | Callable[..., Arrays]":
+        """Return a function on arrays, ``f(X=..., P=...) -> {"Y": ...}``.
+
+        Arrays have the kernel's shapes and types (``Buffer.dtype.numpy``); contiguous ones are not
+        copied.  It may be called from several threads at once; ``threads`` is the number that one
+        call may use itself.  Raises ToolError when the compiler is missing or fails, or when this
+        machine cannot run the code.
+        """
+        from isamap.pipeline.execute import compile_callable  # ctypes and compilers
+
+        return compile_callable(self, threads)
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How a mapped kernel was run.
+
+    ``reason`` says why not natively, for the other ways.  ``seconds`` is the median of a few timed
+    runs of native code, ``cycles`` what the simulator counted.
+    """
+
+    way: Way
+    reason: str = ""
+    hint: str = ""
+    symbols: Mapping[str, int] | None = None
+    arrays: Arrays | None = None
+    outputs: Arrays | None = None
+    seconds: float | None = None
+    cycles: float | None = None
+    compiler: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A comparison with the reference interpreter.
+
+    ``outputs`` of ``total`` output elements were compared; ``text`` says with which bound, or where
+    they differ.
+    """
+
+    ok: bool
+    outputs: int
+    total: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that ``isamap map`` tells."""
+
+    result: Result
+    execution: Execution
+    check: Check | None
+    seconds: Mapping[str, float]
+
+    @property
+    def exit_code(self) -> int:
+        """0, 4 when the result differs from the interpreter, 130 when tuning was interrupted."""
+        if self.check and not self.check.ok:
+            return 4
+        tuning = self.result.tuning
+        return 130 if tuning and tuning.interrupted else 0
+
+
+def issue_cycles(mapping: LegalMapping, kernel: Kernel, symbols: Mapping[str, int]) -> float:
+    """Return the cycles that the calls of a mapping take when nothing but its units limits them."""
+    matching = mapping.matching
+    extents = variable_extents(kernel, matching.statement, symbols)
+    calls = prod(ceil(extent / mapping.tile.get(name, 1)) for name, extent in extents.items())
+    return float(calls * matching.needle.entry.throughput)
+
+
+def statement_names(kernel: Kernel) -> tuple[str, ...]:
+    """Return a name for each statement: its target, numbered where there are several."""
+    targets = [s.target.buffer for s in kernel.statements]
+    return tuple(
+        name if targets.count(name) == 1 else f"{name}#{targets[: i + 1].count(name)}"
+        for i, name in enumerate(targets)
+    )

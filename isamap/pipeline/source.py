@@ -1,0 +1,49 @@
+"""Kernels and hardware, by path or name."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from isamap.diagnostics import ArgumentsError, fail
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Kernel, Module
+
+
+def load_kernel(
+    path: str | Path, set: Mapping[str, int] | None = None, name: str | None = None
+) -> Kernel:
+    """Return a kernel of a file; includes are read, everything is checked.
+
+    ``set`` gives extents other values, ``name`` chooses among several kernels.  Raises ParseError
+    or VerifyError with every fault of the text and its place, ArgumentsError when the file does not
+    hold exactly one kernel (of that name).
+    """
+    from isamap.text.load import load_module  # Lark: not needed to print help
+
+    return choose_kernel(load_module(Path(path), set or {}), str(path), name)
+
+
+def choose_kernel(module: Module, path: str, name: str | None) -> Kernel:
+    """Return the only kernel of a module, or the one called ``name``; else ArgumentsError."""
+    names = [kernel.name for kernel in module.kernels]
+    if name is None and len(names) == 1:
+        return module.kernels[0]
+    if name in names:
+        return module.kernels[names.index(name)]
+    if not names:
+        raise ArgumentsError(fail("E701", f"'{path}' holds no kernel"))
+    listed = ", ".join(names)
+    if name is None:
+        text = f"'{path}' holds {len(names)} kernels: {listed}"
+        raise ArgumentsError(fail("E702", text, hint="name one with --kernel"))
+    raise ArgumentsError(fail("E703", f"'{path}' holds no kernel '{name}'; it holds: {listed}"))
+
+
+def load_hardware(name_or_path: str | Path, trust: bool = False) -> Accelerator:
+    """Return a described machine: a YAML file, a shipped name, or ``native`` for this CPU.
+
+    ``trust`` lets a description that does not ship with isamap name compilers and C templates that
+    are executed.  Raises HardwareError with every fault and its line.
+    """
+    from isamap.hw.load import load_hardware as load  # pydantic and YAML
+
+    return load(str(name_or_path), trust)

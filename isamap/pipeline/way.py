@@ -1,0 +1,83 @@
+"""How a mapped kernel can be run: natively, as a program, on the simulator, or not at all."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from isamap.hw.accelerator import Accelerator
+from isamap.hw.native import runnable
+from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Scope
+from isamap.pipeline.result import Result, Way
+from isamap.pipeline.sizes import array_bytes
+
+# What simulating and running may cost unasked: instruction calls and bytes of arrays.
+SIMULATED_CALLS = 200_000
+ARRAY_BYTES = 4 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A way to run, and the reason where it is not the native one."""
+
+    way: Way
+    reason: str = ""
+    hint: str = ""
+
+
+def choose_way(result: Result, symbols: Mapping[str, int], simulate: bool) -> Choice:
+    """Return how to run a mapped kernel at given sizes."""
+    if (size := array_bytes(result.kernel, symbols)) > ARRAY_BYTES:
+        return Choice("none", f"its arrays take {size / (1 << 30):.3g} GiB")
+    if simulate:
+        return Choice("simulated", "--simulate asks for it")
+    native = native_choice(result.accelerator, result.no_c)
+    if native.way != "simulated":
+        return native
+    calls = call_count(result.lowered, symbols)
+    if calls <= SIMULATED_CALLS:
+        return native
+    return Choice(
+        "none",
+        f"{native.reason}, and simulating {calls:.3g} instructions takes long",
+        native.hint or "--simulate does it all the same",
+    )
+
+
+def native_choice(accelerator: Accelerator, no_c: str = "") -> Choice:
+    """Return ``native`` or ``program`` where code can run here, else ``simulated`` and why."""
+    if no_c:
+        return Choice("simulated", no_c)
+    if not accelerator.trusted:
+        reason = f"the description of '{accelerator.name}' does not ship with isamap"
+        return Choice("simulated", reason, "--trust compiles and runs it")
+    if reason := runnable(accelerator):
+        return Choice("simulated", reason)
+    assert accelerator.toolchain is not None, "runnable() asks for one"
+    return Choice("program" if accelerator.toolchain.runner else "native")
+
+
+def call_count(lowered: LoweredKernel, symbols: Mapping[str, int]) -> float:
+    """Return at most how many instructions a lowered kernel executes.
+
+    A thousand copied elements count as one: the simulator copies them as arrays.
+    """
+    return _count(lowered.body, symbols)
+
+
+def _count(nodes: tuple[Node, ...], symbols: Mapping[str, int]) -> float:
+    total = 0.0
+    for node in nodes:
+        match node:
+            case Call():
+                total += 1
+            case Loop(counter, count, body):
+                # Counts may depend on outer counters; their first iteration is the fullest.
+                times = count.evaluate(symbols)
+                total += times * _count(body, {**symbols, counter: 0})
+            case Guard(_, body, otherwise):
+                total += max(_count(body, symbols), _count(otherwise, symbols))
+            case Scope(_, body):
+                total += _count(body, symbols)
+            case Copy():
+                total += prod(count.evaluate(symbols) for _, count in node.counters) / 1000
+    return total

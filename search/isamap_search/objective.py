@@ -1,0 +1,133 @@
+"""What a schedule is worth: by the cost model, and by the clock."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from isamap.diagnostics import ScheduleError
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Kernel
+from isamap.lower.lower import lower
+from isamap.lower.nodes import LoweredKernel
+from isamap.schedule.cost import estimate
+from isamap.schedule.schedule import Schedule
+from isamap.schedule.space import Space
+
+Point: TypeAlias = tuple[int, ...]
+"""An option's number for each choice of a space, in its order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A schedule that can be lowered, and the cycles that the model expects."""
+
+    point: Point
+    schedule: Schedule
+    lowered: LoweredKernel
+    cycles: float
+
+
+class Measure(Protocol):
+    """Times candidates on the machine itself."""
+
+    def __call__(self, candidates: Sequence[Candidate]) -> Sequence[float | None]:
+        """Return seconds a run for each, timed in turns; None for one that failed."""
+        ...
+
+
+@dataclass(slots=True)
+class Model:
+    """Builds, lowers and estimates the points of a space, each once."""
+
+    kernel: Kernel
+    accelerator: Accelerator
+    space: Space
+    symbols: Mapping[str, int]
+    _known: dict[Point, Candidate | None] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> Point:
+        """The number of options of each choice."""
+        return tuple(len(choice.options) for choice in self.space.choices)
+
+    @property
+    def first(self) -> Point:
+        """The point of the heuristics."""
+        return self.point(self.space.first)
+
+    def point(self, assignment: Mapping[str, int]) -> Point:
+        """Return an assignment as a point."""
+        return tuple(assignment[choice.name] for choice in self.space.choices)
+
+    def assignment(self, point: Point) -> dict[str, int]:
+        """Return a point as an assignment."""
+        return {c.name: number for c, number in zip(self.space.choices, point, strict=True)}
+
+    def candidate(self, point: Point) -> Candidate | None:
+        """Return the schedule of a point and its estimate; None when there is none."""
+        if point not in self._known:
+            self._known[point] = self._make(point)
+        return self._known[point]
+
+    def _make(self, point: Point) -> Candidate | None:
+        try:
+            schedule = self.space.build(self.assignment(point))
+            lowered = lower(self.kernel, self.accelerator, schedule)
+        except ScheduleError:
+            return None
+        cycles = estimate(lowered, self.accelerator, self.symbols).cycles
+        return Candidate(point, schedule, lowered, cycles)
+
+
+def rank(
+    model: Model,
+    count: int,
+    seed: int,
+    go_on: Callable[[], bool] = lambda: True,
+) -> list[Candidate]:
+    """Return the candidates among about ``count`` points, best first.
+
+    Half of the points are drawn at random, the others are neighbours of the best so far, beginning
+    with the heuristics' own.  A function of its arguments unless ``go_on`` ends it early.
+    """
+    found: dict[Point, Candidate | None] = {}
+
+    def take(points: Iterator[Point]) -> None:
+        for point in points:
+            if len(found) >= count or not go_on():
+                return
+            if point not in found:
+                found[point] = model.candidate(point)
+
+    take(iter([model.first]))
+    expanded: set[Point] = set()
+    drawn = _random_points(model.sizes, seed)
+    while len(found) < count and go_on():
+        before = len(found)
+        best = next((c for c in _sorted(found) if c.point not in expanded), None)
+        if best:
+            expanded.add(best.point)
+            take(_neighbours(best.point, model.sizes))
+        take(next(drawn) for _ in range(max(8, len(found) - before)))
+        if best is None and len(found) == before:
+            break  # the space is used up
+    return _sorted(found)
+
+
+def _sorted(found: Mapping[Point, Candidate | None]) -> list[Candidate]:
+    return sorted((c for c in found.values() if c), key=lambda c: (c.cycles, c.point))
+
+
+def _neighbours(point: Point, sizes: Point) -> Iterator[Point]:
+    """Yield the points that differ in one choice."""
+    for at, size in enumerate(sizes):
+        for option in range(size):
+            if option != point[at]:
+                yield (*point[:at], option, *point[at + 1 :])
+
+
+def _random_points(sizes: Point, seed: int) -> Iterator[Point]:
+    generator = random.Random(seed)
+    while True:
+        yield tuple(generator.randrange(size) for size in sizes)

@@ -1,0 +1,238 @@
+"""What must hold between the fields of a description: every check that needs more than one."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from isamap.diagnostics import Diagnostic, Span, fail
+from isamap.hw.accelerator import Entry, Storage
+from isamap.hw.document import Document
+from isamap.hw.schema import InstructionModel, StorageModel
+from isamap.hw.template import Placeholder, Stray, scan
+from isamap.hw.yaml_nodes import Scalar
+from isamap.ir.index import Index
+from isamap.ir.nodes import Buffer, Extent, Instruction
+
+_FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    # kind: fields it must have, fields it may have
+    "registers": (frozenset({"count", "bits"}), frozenset({"types", "latency", "read", "write"})),
+    "scratchpad": (
+        frozenset({"size"}),
+        frozenset({"banks", "alignment", "latency", "read", "write"}),
+    ),
+    "cache": (frozenset({"size"}), frozenset({"line", "latency", "read", "write"})),
+    "memory": (frozenset(), frozenset({"alignment", "latency", "read", "write"})),
+    "immediate": (frozenset(), frozenset()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What entries are checked against: the storages and units of the whole description."""
+
+    storages: Mapping[str, Storage]
+    units: Mapping[str, int]
+    compiles: bool
+
+
+def check_storage(document: Document, name: str, model: StorageModel) -> Iterator[Diagnostic]:
+    """Yield what is wrong with one storage: fields that its kind needs, or does not have."""
+    required, allowed = _FIELDS[model.kind]
+    given = model.model_fields_set - {"kind"}
+    for field in sorted(required - given):
+        message = f"'{field}' is missing: {_article(model.kind)} needs it"
+        yield fail("E105", message, document.span("storages", name))
+    for field in sorted(given - required - allowed):
+        message = f"{_article(model.kind)} has no '{field}'"
+        yield fail("E121", message, document.key_span("storages", name, field))
+    for dtype, text in model.types.items():
+        if not text.strip():
+            span = document.span("storages", name, "types", dtype)
+            yield fail("E115", f"the C type of '{dtype}' is empty", span)
+
+
+def check_model(
+    document: Document, index: int, model: InstructionModel, machine: Machine
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with an instruction's own fields, its semantics apart."""
+    for position, unit in enumerate(model.units):
+        if unit not in machine.units:
+            span = document.span("instructions", index, "units", position)
+            known = ", ".join(machine.units) or "none"
+            yield fail("E113", f"unknown unit '{unit}'", span, f"the units are: {known}")
+
+
+def check_entry(
+    document: Document, index: int, entry: Entry, machine: Machine
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with an instruction in the light of the machine's storages."""
+    place = document.span("instructions", index, "semantics")
+    instruction = entry.instruction
+    if not entry.outputs:
+        yield fail("E118", f"'{entry.name}' writes no operand", instruction.span or place)
+    for operand in instruction.operands:
+        yield from _check_operand(entry, operand, machine, operand.span or place)
+    yield from _check_align(document, index, entry, machine)
+    if entry.emit is not None:
+        yield from _check_template(document, index, entry)
+
+
+def _check_operand(
+    entry: Entry, operand: Buffer, machine: Machine, span: Span
+) -> Iterator[Diagnostic]:
+    if operand.storage is None:
+        message = f"operand '{operand.name}' is in no storage, write '@ {_first(machine)}'"
+        yield fail("E111", message, span)
+        return
+    storage = machine.storages.get(operand.storage)
+    if storage is None:
+        message = f"unknown storage '{operand.storage}'"
+        yield fail("E111", message, span, f"the storages are: {', '.join(machine.storages)}")
+        return
+    match storage.kind:
+        case "cache":
+            message = f"operand '{operand.name}' is in a cache: name what lies behind it"
+            yield fail("E119", message, span, "loads and stores name a storage of kind memory")
+        case "immediate":
+            if operand.role != "in" or operand.shape:
+                message = f"operand '{operand.name}' is immediate: it is a scalar that is read"
+                yield fail("E119", message, span)
+        case "registers":
+            yield from _check_register(entry, operand, storage, machine, span)
+        case "scratchpad":
+            yield from _check_tile(operand, storage, span)
+        case "memory":
+            pass
+    if operand.strides is not None and storage.kind != "memory":
+        message = f"operand '{operand.name}' has strides, but is not in memory"
+        yield fail("E119", message, span)
+
+
+def _check_register(
+    entry: Entry, operand: Buffer, storage: Storage, machine: Machine, span: Span
+) -> Iterator[Diagnostic]:
+    elements = _elements(operand.shape)
+    if elements is None:
+        message = f"the shape of '{operand.name}' is not numbers, but it is a register"
+        yield fail("E112", message, span, "a part of a register: 'pad' on the side in memory")
+    elif storage.bits is not None and elements * operand.dtype.bits > storage.bits:
+        shape = "x".join(str(n) for n in operand.shape) or "1"
+        message = (
+            f"operand '{operand.name}' has {shape} elements of {operand.dtype.bits} bits, "
+            f"a register of '{storage.name}' has {storage.bits} bits"
+        )
+        yield fail("E112", message, span)
+    if entry.emit is not None and machine.compiles and operand.dtype.name not in storage.types:
+        message = f"storage '{storage.name}' gives no C type for {operand.dtype}"
+        hint = f"add '{operand.dtype}: ...' to its 'types'"
+        yield fail("E115", message, span, hint)
+
+
+def _check_tile(operand: Buffer, storage: Storage, span: Span) -> Iterator[Diagnostic]:
+    elements = _elements(operand.shape)
+    if elements is None:
+        message = f"the shape of '{operand.name}' is not numbers, but it is in a scratchpad"
+        yield fail("E112", message, span, "a part of a tile: 'pad' on the side in memory")
+    elif storage.size is not None and elements * operand.dtype.bytes > storage.size:
+        message = f"operand '{operand.name}' is larger than '{storage.name}'"
+        yield fail("E112", message, span)
+
+
+def _check_align(
+    document: Document, index: int, entry: Entry, machine: Machine
+) -> Iterator[Diagnostic]:
+    operands = {operand.name: operand for operand in entry.instruction.operands}
+    for name in entry.align:
+        span = document.key_span("instructions", index, "align", name)
+        if name not in operands:
+            yield fail("E117", f"'{entry.name}' has no operand '{name}' to align", span)
+            continue
+        storage = machine.storages.get(operands[name].storage or "")
+        if storage is not None and storage.kind not in ("memory", "scratchpad"):
+            message = f"operand '{name}' is in {_article(storage.kind)}: it has no alignment"
+            yield fail("E117", message, span)
+
+
+def _check_template(document: Document, index: int, entry: Entry) -> Iterator[Diagnostic]:
+    assert entry.emit is not None
+    instruction = entry.instruction
+    scalar = document.scalar("instructions", index, "emit")
+    known = template_names(instruction)
+    used = set()
+    for token in scan(entry.emit):
+        match token:
+            case Stray(offset):
+                span = _inside(scalar, offset, 1)
+                yield fail("E114", "a single brace: braces of C are doubled, '{{' or '}}'", span)
+            case Placeholder(name, offset) if name not in known:
+                span = _inside(scalar, offset, len(name) + 2)
+                message = f"'{{{name}}}' is no operand, extent or type of '{entry.name}'"
+                yield fail("E114", message, span, f"the names are: {', '.join(sorted(known))}")
+            case Placeholder(name, _):
+                used.add(name)
+    needed = [o.name for o in instruction.operands]
+    needed += [e.name for e in instruction.extents if e.value is None and _matters(e, instruction)]
+    for name in needed:
+        if name not in used:
+            message = f"the template of '{entry.name}' never uses '{name}'"
+            yield fail("E114", message, scalar.span, f"write '{{{name}}}' where it belongs")
+
+
+def template_names(instruction: Instruction) -> frozenset[str]:
+    """Return what a template may name: operands, extents and type parameters."""
+    names = {operand.name for operand in instruction.operands}
+    names |= {extent.name for extent in instruction.extents}
+    names |= {parameter for parameter, _ in instruction.types}
+    return frozenset(names)
+
+
+def check_unique(entries: Iterable[tuple[int, Entry]], document: Document) -> Iterator[Diagnostic]:
+    """Yield a fault for each second instruction of one name."""
+    first: dict[str, Entry] = {}
+    for index, entry in entries:
+        place = document.span("instructions", index, "semantics")
+        if entry.name in first:
+            earlier = first[entry.name].span
+            note = Diagnostic("", "first here", earlier, severity="note")
+            message = f"there are two instructions '{entry.name}'"
+            span = entry.instruction.span or place
+            yield Diagnostic("E116", message, span, notes=(note,) if earlier else ())
+        else:
+            first[entry.name] = entry
+
+
+def _matters(extent: Extent, instruction: Instruction) -> bool:
+    """Whether the machine needs the extent's number: some operand's place depends on it."""
+    used: frozenset[str] = frozenset()
+    for operand in instruction.operands:
+        for index in (*operand.shape, *(operand.strides or ())):
+            used |= index.names
+    return extent.name in used
+
+
+def _elements(shape: tuple[Index, ...]) -> int | None:
+    count = 1
+    for extent in shape:
+        if extent.constant is None:
+            return None
+        count *= extent.constant
+    return count
+
+
+def _inside(scalar: Scalar, offset: int, length: int) -> Span:
+    """Place characters of a scalar in its file; the whole scalar where that cannot be done."""
+    excerpt = scalar.excerpt
+    if excerpt is None:
+        return scalar.span
+    before = excerpt.text[:offset]
+    line = before.count("\n")
+    column = offset - (before.rfind("\n") + 1)
+    row, start = excerpt.first_line + line, excerpt.indent + column + 1
+    return Span(excerpt, row, start, row, start + length)
+
+
+def _article(kind: str) -> str:
+    return {"registers": "a register file", "immediate": "an immediate"}.get(kind, f"a {kind}")
+
+
+def _first(machine: Machine) -> str:
+    return next(iter(machine.storages), "memory")

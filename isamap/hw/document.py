@@ -1,0 +1,123 @@
+"""One YAML file as a validated model that still knows where each of its parts was written."""
+
+import difflib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from isamap.diagnostics import Collector, Diagnostic, HardwareError, Source, Span, fail
+from isamap.hw import schema
+from isamap.hw.schema import DescriptionModel, InstructionModel
+from isamap.hw.units import shorten
+from isamap.hw.yaml_nodes import Mapping, Node, Scalar, Sequence, find, plain, read_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A description's file: its text, its nodes and its values."""
+
+    source: Source
+    root: Mapping
+    model: DescriptionModel
+
+    def span(self, *path: int | str) -> Span:
+        """Return where the value at ``path`` stands, or the nearest enclosing value's place."""
+        return find(self.root, path)[0].span
+
+    def key_span(self, *path: int | str) -> Span:
+        """Return where the key at the end of ``path`` stands."""
+        node, key = find(self.root, path)
+        return key.span if key is not None else node.span
+
+    def scalar(self, *path: int | str) -> Scalar:
+        """Return the text node at ``path``."""
+        node, _ = find(self.root, path)
+        assert isinstance(node, Scalar)
+        return node
+
+    @property
+    def content(self) -> str:
+        """The content as one canonical text: comments and layout do not change it."""
+        return json.dumps(plain(self.root), sort_keys=True, ensure_ascii=True)
+
+
+def read_document(source: Source) -> Document:
+    """Return the validated document of a text; raise HardwareError with all of its faults."""
+    root = read_nodes(source)
+    try:
+        model = DescriptionModel.model_validate(plain(root))
+    except ValidationError as error:
+        collector = Collector()
+        for item in error.errors(include_url=False, include_context=True):
+            collector.add(_diagnostic(item, root))
+        raise HardwareError(collector.errors) from None
+    document = Document(source, root, model)
+    if model.format != schema.FORMAT:
+        message = f"format {model.format} is not known, this program reads {schema.FORMAT}"
+        raise HardwareError(fail("E122", message, document.span("format")))
+    return document
+
+
+def _diagnostic(item: Any, root: Mapping) -> Diagnostic:
+    """Say a pydantic error in the words of the file, at the place in the file."""
+    path: tuple[int | str, ...] = tuple(item["loc"])
+    node, key = find(root, path)
+    # A path ends in '[key]' where the key itself is at fault.
+    place = key.span if key is not None and path[-1] == "[key]" else node.span
+    found = _found(node)
+    match item["type"]:
+        case "missing":
+            return fail("E105", f"'{path[-1]}' is missing", place)
+        case "extra_forbidden":
+            place = key.span if key is not None else place
+            return fail("E104", f"unknown key '{path[-1]}'", place, _suggestion(path))
+        case "value_error":
+            code = "E107" if isinstance(node, Scalar) else "E106"
+            return fail(code, str(item["ctx"]["error"]), place)
+        case "literal_error":
+            word = path[-2] if path[-1] == "[key]" else found
+            message = f"expected {item['ctx']['expected']}, found {word}"
+            return fail("E106", message, place)
+        case "model_type" | "dict_type":
+            return fail("E106", f"expected a mapping of fields, found {found}", place)
+        case "tuple_type":
+            return fail("E106", f"expected a list, found {found}", place)
+        case other:
+            return fail("E106", f"{item['msg']} ({other})", place)
+
+
+def _found(node: Node) -> str:
+    match node:
+        case Scalar("" | "~" | "null"):
+            return "nothing"
+        case Scalar(text):
+            return f"'{shorten(text)}'"
+        case Sequence():
+            return "a list"
+        case Mapping():
+            return "a mapping"
+
+
+def _suggestion(path: tuple[int | str, ...]) -> str:
+    known = sorted(_model_at(path[:-1]).model_fields)
+    close = difflib.get_close_matches(str(path[-1]), known, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"the keys are {_listed(known)}"
+
+
+def _model_at(path: tuple[int | str, ...]) -> type[BaseModel]:
+    match path:
+        case ("instructions", *_):
+            return InstructionModel
+        case ("storages", *_):
+            return schema.StorageModel
+        case ("toolchain", *_):
+            return schema.ToolchainModel
+        case _:
+            return DescriptionModel
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(f"'{word}'" for word in words)

@@ -1,0 +1,250 @@
+"""From the name of a description, or the path of one, to an :class:`Accelerator`."""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+
+from isamap.diagnostics import Collector, HardwareError, IsamapError, Span, fail
+from isamap.hw.accelerator import Accelerator, Entry, Storage, StorageKind, Toolchain, Unit
+from isamap.hw.check import Machine, check_entry, check_model, check_storage, check_unique
+from isamap.hw.document import Document, read_document
+from isamap.hw.native import best_shipped
+from isamap.hw.schema import DescriptionModel, InstructionModel, StorageModel, ToolchainModel
+from isamap.hw.shipped import read_shipped, shipped_names
+from isamap.hw.yaml_nodes import read_file
+from isamap.ir.nodes import Instruction
+from isamap.resources import shipped
+from isamap.text.load import parse_instructions
+
+__all__ = ["load_hardware", "shipped_names"]
+
+_MAX_CHAIN = 8
+
+_DISTANCE: dict[StorageKind, int] = {
+    "registers": 0,
+    "immediate": 0,
+    "scratchpad": 1,
+    "cache": 1,
+    "memory": 2,
+}
+
+
+def load_hardware(name_or_path: str, trust: bool = False) -> Accelerator:
+    """Return the description of a shipped name, or of a file.
+
+    ``native`` is the best shipped description for this CPU.  Templates and toolchains of shipped
+    descriptions may be executed, those of other files only with ``trust``.  Raises HardwareError
+    with every fault of the file, each at its line and column.
+    """
+    if name_or_path == "native":
+        name_or_path = best_shipped()
+    document, folder = _open(name_or_path)
+    chain = _chain(document, folder)
+    trusted = trust or folder is None
+    return _build(chain, trusted)
+
+
+# --- finding --------------------------------------------------------------------------------------
+def _open(name: str) -> tuple[Document, Path | None]:
+    """Return a description and the folder it lies in, None for a shipped one."""
+    if name in shipped_names():
+        return read_shipped(name), None
+    if os.sep not in name and not name.endswith((".yaml", ".yml")) and not Path(name).exists():
+        known = ", ".join((*shipped_names(), "native"))
+        message = f"there is no description '{name}'"
+        hint = f"shipped are: {known}; anything else is the path of a .yaml file"
+        raise HardwareError(fail("E120", message, hint=hint))
+    path = Path(name)
+    home = shipped("hwdesc")
+    if isinstance(home, Path) and path.resolve().parent == home.resolve():
+        own = path.name.removesuffix(".yaml")
+        if own in shipped_names():
+            return read_shipped(own), None
+    return read_document(read_file(path)), path.parent
+
+
+def _chain(document: Document, folder: Path | None) -> tuple[Document, ...]:
+    """Return the document and those that it extends, the most basic last."""
+    chain = [document]
+    names = [document.model.name]
+    while (wanted := chain[-1].model.extends) is not None:
+        span = chain[-1].span("extends")
+        if len(chain) >= _MAX_CHAIN:
+            raise HardwareError(fail("E109", f"more than {_MAX_CHAIN} descriptions extended", span))
+        parent, folder = _parent(wanted, folder, span)
+        if any(parent.source.name == known.source.name for known in chain):
+            raise HardwareError(fail("E109", f"'{wanted}' extends itself", span))
+        chain.append(parent)
+        names.append(parent.model.name)
+    return tuple(chain)
+
+
+def _parent(wanted: str, folder: Path | None, span: Span) -> tuple[Document, Path | None]:
+    if wanted in shipped_names():
+        return read_shipped(wanted), None
+    beside = Path(wanted)
+    if folder is None or beside.name != wanted or wanted in ("", ".", ".."):
+        message = f"'{wanted}' cannot be extended: no shipped description has this name"
+        hint = f"shipped are: {', '.join(shipped_names())}; or name a file in the same folder"
+        raise HardwareError(fail("E109", message, span, hint))
+    try:
+        return read_document(read_file(folder / beside)), folder
+    except HardwareError as error:
+        if error.diagnostics[0].code != "E100":
+            raise
+        raise HardwareError(fail("E109", error.diagnostics[0].message, span)) from None
+
+
+# --- building -------------------------------------------------------------------------------------
+def _build(chain: tuple[Document, ...], trusted: bool) -> Accelerator:
+    collector = Collector()
+    own = chain[0].model
+    storages = _merge_storages(chain, collector)
+    units = {name: n for document in reversed(chain) for name, n in document.model.units.items()}
+    toolchain = _merge_toolchain(chain, collector)
+    clock = _inherited(chain, "clock")
+    if clock is None:
+        collector.add(fail("E105", "'clock' is missing", chain[0].root.span))
+    machine = Machine({s.name: s for s in storages}, units, toolchain is not None)
+    entries = _merge_entries(chain, machine, collector)
+    if not entries and not collector.errors:
+        message = "the description has no instructions"
+        collector.add(fail("E105", message, chain[0].root.span))
+    if collector.errors:
+        raise HardwareError(collector.errors)
+    assert isinstance(clock, Fraction)
+    return Accelerator(
+        name=own.name,
+        title=own.title,
+        storages=storages,
+        units=tuple(Unit(name, count) for name, count in units.items()),
+        entries=entries,
+        toolchain=toolchain,
+        clock=clock,
+        cores=_whole(chain, "cores"),
+        issue=_whole(chain, "issue"),
+        features=tuple(dict.fromkeys(f for d in reversed(chain) for f in d.model.features)),
+        digest=hashlib.sha256("\n".join(d.content for d in chain).encode()).hexdigest(),
+        trusted=trusted,
+        path=chain[0].source.name,
+        version=own.format,
+    )
+
+
+def _inherited(chain: tuple[Document, ...], field: str) -> object:
+    values = (getattr(document.model, field) for document in chain)
+    return next((value for value in values if value is not None), None)
+
+
+def _whole(chain: tuple[Document, ...], field: str) -> int:
+    value = _inherited(chain, field)
+    return value if isinstance(value, int) else 1
+
+
+def _merge_storages(chain: tuple[Document, ...], collector: Collector) -> tuple[Storage, ...]:
+    merged: dict[str, Storage] = {}
+    for document in chain:
+        for name, model in document.model.storages.items():
+            collector.extend(check_storage(document, name, model))
+            merged.setdefault(name, _storage(document, name, model))
+    # Own storages first would put an inherited register file behind an own cache.
+    return tuple(sorted(merged.values(), key=lambda storage: _DISTANCE[storage.kind]))
+
+
+def _storage(document: Document, name: str, model: StorageModel) -> Storage:
+    return Storage(
+        name=name,
+        kind=model.kind,
+        count=model.count,
+        bits=model.bits,
+        size=model.size,
+        banks=model.banks,
+        alignment=model.alignment,
+        line=model.line,
+        read=model.read,
+        write=model.write,
+        latency=model.latency,
+        types=dict(model.types),
+        span=document.key_span("storages", name),
+    )
+
+
+def _merge_toolchain(chain: tuple[Document, ...], collector: Collector) -> Toolchain | None:
+    """Flags, headers and prelude add up, the most basic first; the rest is the nearest given."""
+    given = [(document, d) for document in chain if (d := document.model.toolchain) is not None]
+    if not given:
+        return None
+    models = [model for _, model in given]
+    compiler = next((m.compiler for m in models if m.compiler is not None), None)
+    if not compiler or not compiler[0].strip():
+        message = "'compiler' is missing"
+        collector.add(fail("E105", message, given[0][0].span("toolchain")))
+    return Toolchain(
+        compiler=compiler or (),
+        flags=_sum(models, "flags"),
+        shared=next((m.shared for m in models if m.shared is not None), ("-shared", "-fPIC")),
+        program=next((m.program for m in models if m.program is not None), ()),
+        runner=next((m.runner for m in models if m.runner is not None), ()),
+        headers=tuple(dict.fromkeys(_sum(models, "headers"))),
+        prelude="\n".join(m.prelude.strip("\n") for m in reversed(models) if m.prelude),
+    )
+
+
+def _sum(models: Iterable[ToolchainModel], field: str) -> tuple[str, ...]:
+    return tuple(word for model in reversed(list(models)) for word in getattr(model, field))
+
+
+def _merge_entries(
+    chain: tuple[Document, ...], machine: Machine, collector: Collector
+) -> tuple[Entry, ...]:
+    merged: dict[str, Entry] = {}
+    for document in chain:
+        entries: list[tuple[int, Entry]] = []
+        for index, model in enumerate(document.model.instructions):
+            collector.extend(check_model(document, index, model, machine))
+            for instruction in _instructions(document, index, machine, collector):
+                entry = _entry(document.model, model, instruction)
+                collector.extend(check_entry(document, index, entry, machine))
+                entries.append((index, entry))
+        collector.extend(check_unique(entries, document))
+        for _, entry in entries:
+            merged.setdefault(entry.name, entry)
+    return tuple(merged.values())
+
+
+def _instructions(
+    document: Document, index: int, machine: Machine, collector: Collector
+) -> tuple[Instruction, ...]:
+    scalar = document.scalar("instructions", index, "semantics")
+    if scalar.excerpt is None:
+        message = "semantics in a style whose lines cannot be told apart"
+        collector.add(fail("E110", message, scalar.span, "write it as a block: 'semantics: |'"))
+        return ()
+    try:
+        found = parse_instructions(scalar.excerpt, frozenset(machine.storages))
+    except IsamapError as error:
+        collector.extend(error.diagnostics)
+        return ()
+    if not found:
+        message = "expected 'instruction NAME { ... }', found no instruction"
+        collector.add(fail("E118", message, scalar.span))
+    return found
+
+
+def _entry(
+    description: DescriptionModel, model: InstructionModel, instruction: Instruction
+) -> Entry:
+    return Entry(
+        instruction=instruction,
+        throughput=model.throughput,
+        latency=model.latency,
+        units=model.units,
+        emit=model.emit,
+        align=dict(model.align),
+        energy=model.energy,
+        area=model.area,
+        source=model.source or description.source,
+        span=instruction.span,
+    )

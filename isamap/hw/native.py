@@ -1,0 +1,51 @@
+"""This machine: which CPU features it has, and whether a description's code can run on it."""
+
+import re
+import shutil
+from pathlib import Path
+
+from isamap.hw.accelerator import Accelerator
+from isamap.hw.shipped import read_shipped, shipped_names
+
+_CPUINFO = Path("/proc/cpuinfo")
+
+
+def cpu_features() -> frozenset[str]:
+    """Return the feature names that the kernel lists for the first CPU; empty if it lists none."""
+    try:
+        text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()
+    # 'flags' on x86, 'Features' on Arm.
+    match = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    return frozenset(match[1].split()) if match else frozenset()
+
+
+def runnable(accelerator: Accelerator) -> str | None:
+    """Return why native code for a description cannot run here, or None if it can."""
+    toolchain = accelerator.toolchain
+    if toolchain is None:
+        return f"{accelerator.name} has no toolchain"
+    if toolchain.runner:
+        if shutil.which(toolchain.runner[0]) is None:
+            return f"the runner '{toolchain.runner[0]}' is not installed"
+    else:
+        missing = [f for f in accelerator.features if f not in cpu_features()]
+        if missing:
+            return f"this CPU lacks {', '.join(missing)}"
+    if shutil.which(toolchain.compiler[0]) is None:
+        return f"the compiler '{toolchain.compiler[0]}' is not installed"
+    return None
+
+
+def best_shipped() -> str:
+    """Return the shipped description that uses the most features of this CPU."""
+    present = cpu_features()
+    best, most = "portable_c", -1
+    for name in shipped_names():
+        model = read_shipped(name).model
+        # A description without a toolchain of its own inherits one, or is simulated only.
+        compiles = model.toolchain is not None and not model.toolchain.runner
+        if compiles and present.issuperset(model.features) and len(model.features) > most:
+            best, most = name, len(model.features)
+    return best

@@ -1,0 +1,266 @@
+"""The fields of a hardware description: their names, their kinds, what each may hold.
+
+Values arrive as the text that the author wrote, and each field's type reads it; the same types are
+published as JSON Schema for editors.  What concerns several fields at once is checked in
+:mod:`isamap.hw.check`.
+"""
+
+import re
+from fractions import Fraction
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
+
+from isamap.hw.units import (
+    Dimension,
+    parse_quantity,
+    parse_whole,
+    quantity_pattern,
+    shorten,
+)
+from isamap.ir.dtype import DTYPES
+
+FORMAT = 1
+"""The version of the format that this reads."""
+
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected a text, found a {_kind(value)}")
+    return value
+
+
+def _kind(value: object) -> str:
+    return "list" if isinstance(value, list) else "mapping" if isinstance(value, dict) else "value"
+
+
+def _name(value: object) -> str:
+    text = _text(value)
+    if not re.fullmatch(_NAME, text, re.ASCII) or len(text) > 64:
+        raise ValueError(f"expected a name (letters, digits, _), found '{shorten(text)}'")
+    return text
+
+
+def _dtype(value: object) -> str:
+    text = _text(value)
+    if text not in DTYPES:
+        raise ValueError(f"unknown type '{shorten(text)}', expected one of {', '.join(DTYPES)}")
+    return text
+
+
+def _words(value: object) -> object:
+    """A list of texts; one text alone stands for a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+def _whole(value: object) -> int:
+    return parse_whole(_text(value))
+
+
+def _positive(value: Fraction) -> Fraction:
+    if value <= 0:
+        raise ValueError(f"expected more than 0, found {value}")
+    return value
+
+
+def _not_negative(value: Fraction) -> Fraction:
+    if value < 0:
+        raise ValueError(f"expected 0 or more, found {value}")
+    return value
+
+
+def _at_least_one(value: int) -> int:
+    if value < 1:
+        raise ValueError(f"expected at least 1, found {value}")
+    return value
+
+
+def _whole_bytes(value: Fraction) -> int:
+    if value.denominator != 1 or value < 1:
+        raise ValueError(f"expected a whole number of bytes, at least 1, found {value}")
+    return int(value)
+
+
+def _power_of_two(value: int) -> int:
+    if value < 1 or value & (value - 1):
+        raise ValueError(f"expected a power of two, found {value}")
+    return value
+
+
+def _quantity(dimension: Dimension) -> BeforeValidator:
+    return BeforeValidator(lambda value: parse_quantity(_text(value), dimension))
+
+
+def _quantity_schema(dimension: Dimension, bare: bool = False) -> WithJsonSchema:
+    text: dict[str, Any] = {"type": "string", "pattern": quantity_pattern(dimension)}
+    return WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, text]} if bare else text)
+
+
+Name: TypeAlias = Annotated[
+    str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME}$"})
+]
+Text: TypeAlias = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
+Words: TypeAlias = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(_words),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+Count: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_whole),
+    AfterValidator(_at_least_one),
+    WithJsonSchema({"type": "integer", "minimum": 1}),
+]
+Power: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_whole),
+    AfterValidator(_power_of_two),
+    WithJsonSchema({"type": "integer", "minimum": 1}),
+]
+Bytes: TypeAlias = Annotated[
+    int,
+    AfterValidator(_whole_bytes),
+    _quantity("bytes"),
+    _quantity_schema("bytes"),
+]
+Rate: TypeAlias = Annotated[
+    Fraction, AfterValidator(_positive), _quantity("bytes/cycle"), _quantity_schema("bytes/cycle")
+]
+Frequency: TypeAlias = Annotated[
+    Fraction, AfterValidator(_positive), _quantity("frequency"), _quantity_schema("frequency")
+]
+Cycles: TypeAlias = Annotated[
+    Fraction,
+    AfterValidator(_not_negative),
+    _quantity("cycles"),
+    _quantity_schema("cycles", bare=True),
+]
+Throughput: TypeAlias = Annotated[
+    Fraction,
+    AfterValidator(_positive),
+    _quantity("cycles"),
+    _quantity_schema("cycles", bare=True),
+]
+Energy: TypeAlias = Annotated[
+    Fraction, AfterValidator(_not_negative), _quantity("energy"), _quantity_schema("energy")
+]
+Area: TypeAlias = Annotated[
+    Fraction, AfterValidator(_not_negative), _quantity("area"), _quantity_schema("area")
+]
+Type: TypeAlias = Annotated[
+    str, BeforeValidator(_dtype), WithJsonSchema({"type": "string", "enum": list(DTYPES)})
+]
+
+
+class Model(BaseModel):
+    """What all parts of a description share: frozen, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StorageModel(Model):
+    """A place where operands live: register file, scratchpad, cache or memory."""
+
+    kind: Literal["registers", "scratchpad", "cache", "memory", "immediate"] = Field(
+        description="registers (C variables), scratchpad (placed by the schedule), cache (seen by "
+        "the cost model only), memory (what pointers reach), immediate (constants in the code)"
+    )
+    count: Count | None = Field(None, description="registers: how many there are")
+    bits: Count | None = Field(None, description="registers: width of each, in bits")
+    size: Bytes | None = Field(None, description="scratchpad, cache: capacity, as in '48 KiB'")
+    banks: Count = Field(1, description="scratchpad: banks that are accessed side by side")
+    alignment: Power = Field(1, description="bytes to which what lies here is aligned")
+    line: Count | None = Field(None, description="cache: bytes of a line")
+    read: Rate | None = Field(None, description="rate from the next farther storage")
+    write: Rate | None = Field(None, description="rate to the next farther storage")
+    latency: Cycles = Field(Fraction(0), description="cycles until what is read arrives")
+    types: dict[Type, Text] = Field(
+        default_factory=dict, description="registers: the C type that holds each element type"
+    )
+
+
+class InstructionModel(Model):
+    """One machine operation, or a family of them over type parameters."""
+
+    semantics: Text = Field(description="'instruction NAME { ... }' in the language of kernels")
+    emit: Text | None = Field(None, description="C template: {operand}, {extent}, {T}; {{ is {")
+    throughput: Throughput = Field(
+        description="cycles for which one instruction keeps one of its units busy"
+    )
+    latency: Cycles = Field(description="cycles from operands to result")
+    units: Words = Field((), description="execution units that it occupies")
+    align: dict[Name, Power] = Field(
+        default_factory=dict, description="bytes to which an operand in memory must be aligned"
+    )
+    energy: Energy | None = Field(None, description="energy of one, as in '12 pJ'")
+    area: Area | None = Field(None, description="silicon area, as in '350 um2'")
+    source: Text | None = Field(None, description="where the figures come from")
+
+
+class ToolchainModel(Model):
+    """How emitted C becomes something that runs; argument lists, never shell text."""
+
+    compiler: Words | None = Field(None, description="program and its first arguments")
+    flags: Words = Field((), description="added to every compilation")
+    shared: Words | None = Field(None, description="make a shared library")
+    program: Words | None = Field(None, description="make an executable")
+    runner: Words | None = Field(None, description="put before the executable's path")
+    headers: Words = Field((), description="headers included at the top")
+    prelude: Text = Field("", description="C text put after the headers")
+
+
+class DescriptionModel(Model):
+    """A hardware description of isamap."""
+
+    format: Annotated[
+        int, BeforeValidator(_whole), WithJsonSchema({"type": "integer", "const": FORMAT})
+    ] = Field(description="version of this format")
+    name: Name = Field(description="the name that reports use")
+    title: Text = Field("", description="one line for people")
+    extends: Text | None = Field(
+        None, description="a shipped description, or a file beside this one, that this one adds to"
+    )
+    source: Text | None = Field(None, description="where figures without a source come from")
+    clock: Frequency | None = Field(None, description="as in '3.0 GHz'")
+    cores: Count | None = Field(None, description="cores that run at the same time")
+    issue: Count | None = Field(None, description="instructions started per cycle and core")
+    features: Words = Field((), description="CPU features (/proc/cpuinfo) that the code needs")
+    units: dict[Name, Count] = Field(
+        default_factory=dict, description="execution units and how many there are of each"
+    )
+    storages: dict[Name, StorageModel] = Field(
+        default_factory=dict, description="storages, nearest to the units first"
+    )
+    instructions: tuple[InstructionModel, ...] = Field((), description="what the machine can do")
+    toolchain: ToolchainModel | None = Field(
+        None, description="compiler and runner; without one the machine is simulated"
+    )
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a description, as published in ``hwdesc/schema.json``."""
+    schema = _without_null(DescriptionModel.model_json_schema(mode="validation"))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _without_null(schema: Any) -> Any:
+    """A field may be absent, but not empty: nothing in the file is null."""
+    match schema:
+        case {"anyOf": [inner, {"type": "null"}], **rest}:
+            kept = {key: value for key, value in rest.items() if key != "default"}
+            return {**_without_null(inner), **kept}
+        case dict():
+            return {key: _without_null(value) for key, value in schema.items()}
+        case list():
+            return [_without_null(item) for item in schema]
+        case _:
+            return schema

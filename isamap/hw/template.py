@@ -1,0 +1,42 @@
+"""C templates: text in which ``{name}`` stands for something, and doubled braces for braces."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_TOKEN = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}|[{}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """``{name}`` at character ``offset`` of a template."""
+
+    name: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A brace at character ``offset`` that opens no placeholder and is not doubled."""
+
+    offset: int
+
+
+def scan(template: str) -> tuple[Placeholder | Stray, ...]:
+    """Return the placeholders and the stray braces of a template, in order."""
+    found: list[Placeholder | Stray] = []
+    for match in _TOKEN.finditer(template):
+        if match[1]:
+            found.append(Placeholder(match[1], match.start()))
+        elif len(match[0]) == 1:
+            found.append(Stray(match.start()))
+    return tuple(found)
+
+
+def render(template: str, values: Mapping[str, str]) -> str:
+    """Return the template with every placeholder replaced; a missing value is a KeyError."""
+
+    def replacement(match: re.Match[str]) -> str:
+        return values[match[1]] if match[1] else match[0][0]
+
+    return _TOKEN.sub(replacement, template)

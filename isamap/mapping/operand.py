@@ -1,8 +1,9 @@
 """What a mapping says about each operand of its instruction: digits, fragments, layouts."""
 
 from collections.abc import Mapping as Dict
-from math import gcd, prod
+from math import gcd
 
+from isamap.ir.dtype import DType
 from isamap.ir.index import Index, const, total, var
 from isamap.ir.nodes import Access, Buffer, Literal
 from isamap.mapping.fragment import Digit, Fragment
@@ -144,8 +145,13 @@ def packed(
     buffer = mapping.matching.needle.entry.instruction.operand(operand)
     shape = tuple(extent.constant for extent in buffer.shape)
     dims = operand_digits(mapping, operand)
-    if dims is None or None in shape or buffer.dtype != access.dtype:
+    if dims is None or None in shape:
         return None
+    if filler is not None and filler.dtype != access.dtype:
+        # A conversion stands between the packed elements and the operand; it keeps zero.
+        if filler.text not in ("0", "0.0", "false"):
+            return None
+        filler = zero_of(access.dtype)
     used = frozenset().union(*(index.names for index in access.indices))
     needy = filled_dims(mapping, operand) if filler is not None else frozenset()
     for d in needy:
@@ -155,9 +161,6 @@ def packed(
         # A variable with several digits leaves holes that depend on how much of it is alive.
         used |= {v for dim in dims for digit in dim for v in digit.form.names}
     variables = tuple(v for v in order if v in used)
-    zero = Literal("0.0" if access.dtype.is_float else "0", access.dtype)
-    if access.dtype.kind == "bool":
-        zero = Literal("false", access.dtype)
     return PackedLayout(
         array,
         access,
@@ -167,7 +170,7 @@ def packed(
         tuple((v, extents[v]) for v in variables),
         tuple((v, mapping.tile.get(v, 1)) for v in variables),
         tuple((v, block.get(v, mapping.tile.get(v, 1))) for v in variables),
-        filler or zero,
+        filler or zero_of(access.dtype),
     )
 
 
@@ -175,6 +178,8 @@ def _divides(tile: int, extent: Index) -> bool:
     return (extent % tile) == const(0)
 
 
-def elements(shape: tuple[int, ...]) -> int:
-    """Return how many elements a fragment has."""
-    return prod(shape)
+def zero_of(dtype: DType) -> Literal:
+    """Return zero as a literal of a type."""
+    if dtype.kind == "bool":
+        return Literal("false", dtype)
+    return Literal("0.0" if dtype.is_float else "0", dtype)

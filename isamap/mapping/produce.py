@@ -288,6 +288,7 @@ class Producers:
             cost = entry.throughput
             if best is None or cost < best.cost:
                 best = Store(
+                    fragment,
                     (),
                     entry,
                     producer.target,
@@ -328,6 +329,7 @@ class Producers:
                 if best is None or cost < best.cost:
                     via = Move(entry, producer.target, producer.value.buffer, moved)
                     best = Store(
+                        fragment,
                         (via, *rest.moves),
                         rest.entry,
                         rest.target,
@@ -351,8 +353,9 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Movements that take a fragment to memory: ``moves`` on the way, then ``entry``."""
+    """Movements that take ``fragment`` to memory: ``moves`` on the way, then ``entry``."""
 
+    fragment: Fragment
     moves: tuple[Move, ...]
     entry: Entry
     target: str

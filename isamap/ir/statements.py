@@ -1,0 +1,107 @@
+"""Questions about statements and expressions, and substitutions in them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from isamap.ir.dtype import DType
+from isamap.ir.index import Index, const, var
+from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Literal, Op, Reduction, Statement
+
+
+def accesses(expr: Expr) -> tuple[Access, ...]:
+    """Return the accesses of an expression, left to right, duplicates included."""
+    match expr:
+        case Access():
+            return (expr,)
+        case Op(_, args, _):
+            return tuple(access for arg in args for access in accesses(arg))
+        case Literal() | Coordinate():
+            return ()
+
+
+def substitute_expr(expr: Expr, values: Mapping[str, Index | int]) -> Expr:
+    """Return an expression with names replaced in all of its indices."""
+    match expr:
+        case Access(_, indices, _):
+            return replace(expr, indices=tuple(i.substitute(values) for i in indices))
+        case Coordinate(index, _):
+            return replace(expr, index=index.substitute(values))
+        case Op(_, args, _):
+            return replace(expr, args=tuple(substitute_expr(arg, values) for arg in args))
+        case Literal():
+            return expr
+
+
+def substitute(statement: Statement, values: Mapping[str, Index | int]) -> Statement:
+    """Return a statement with names replaced; the ranges of its variables included."""
+    target = substitute_expr(statement.target, values)
+    assert isinstance(target, Access)
+    variables = tuple(
+        replace(v, lower=v.lower.substitute(values), extent=v.extent.substitute(values))
+        for v in statement.variables
+    )
+    value = substitute_expr(statement.value, values)
+    return replace(statement, target=target, value=value, variables=variables)
+
+
+def zero_based(statement: Statement) -> Statement:
+    """Return the statement with variables that start at 0."""
+    shifted = {v.name: var(v.name) + v.lower for v in statement.variables if v.lower != const(0)}
+    if not shifted:
+        return statement
+    moved = substitute(replace(statement, variables=()), shifted)
+    variables = tuple(replace(v, lower=const(0)) for v in statement.variables)
+    return replace(moved, variables=variables)
+
+
+def reduction_variables(statement: Statement) -> tuple[str, ...]:
+    """Return the variables that the target does not use, in order."""
+    used = frozenset().union(*(index.names for index in statement.target.indices))
+    return tuple(v.name for v in statement.variables if v.name not in used)
+
+
+def identity(reduction: Reduction, dtype: DType) -> Literal:
+    """Return the value that a reduction starts from."""
+    one = "1.0" if dtype.is_float else "true" if dtype.kind == "bool" else "1"
+    zero = "0.0" if dtype.is_float else "false" if dtype.kind == "bool" else "0"
+    match reduction:
+        case "+=" | "or=" | "xor=" | "=":
+            return Literal(zero, dtype)
+        case "*=":
+            return Literal(one, dtype)
+        case "and=":
+            if dtype.kind == "bool":
+                return Literal("true", dtype)
+            return Literal(str(-1 if dtype.kind == "signed" else dtype.highest), dtype)
+        case "max=":
+            return Literal(_least(dtype, "-"), dtype)
+        case "min=":
+            return Literal(_least(dtype, ""), dtype)
+
+
+def _least(dtype: DType, sign: str) -> str:
+    """Return the text of the value below (or, without sign, above) all others of a type."""
+    if dtype.name == "f8e4m3":  # it has no infinity
+        return f"{sign}448.0"
+    if dtype.is_float:
+        return f"{sign}inf"
+    if dtype.kind == "bool":
+        return "false" if sign else "true"
+    return str(dtype.lowest if sign else dtype.highest)
+
+
+def bind_extents(kernel: Kernel) -> Kernel:
+    """Return the kernel with the extents that have a value replaced by it everywhere."""
+    values = {e.name: e.value for e in kernel.extents if e.value is not None}
+    return replace(
+        kernel,
+        buffers=tuple(
+            replace(b, shape=tuple(extent.substitute(values) for extent in b.shape))
+            for b in kernel.buffers
+        ),
+        ranges=tuple(
+            replace(r, lower=r.lower.substitute(values), upper=r.upper.substitute(values))
+            for r in kernel.ranges
+        ),
+        statements=tuple(substitute(s, values) for s in kernel.statements),
+    )

@@ -1,0 +1,44 @@
+"""What the parts of one lowering share: the kernel, the machine, names and arrays."""
+
+from dataclasses import dataclass, field
+
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.dtype import DType
+from isamap.ir.index import Index
+from isamap.ir.nodes import Buffer, Kernel
+from isamap.lower.nodes import Array
+from isamap.mapping.produce import Producers
+
+SYMBOL_RANGE = (1, 1 << 40)
+"""What is assumed of an extent that is known at run time only."""
+
+
+@dataclass(slots=True)
+class Context:
+    """The kernel, with numbers for the extents that have one, and what lowering adds to it."""
+
+    kernel: Kernel
+    accelerator: Accelerator
+    producers: Producers
+    arrays: list[Array] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    @property
+    def buffers(self) -> dict[str, Buffer]:
+        """The kernel's buffers by name."""
+        return {buffer.name: buffer for buffer in self.kernel.buffers}
+
+    def unique(self, name: str) -> str:
+        """Return ``name``, or ``name`` with a number if it is taken, and take it."""
+        candidate, count = name, 1
+        while candidate in self.names:
+            count += 1
+            candidate = f"{name}_{count}"
+        self.names.add(candidate)
+        return candidate
+
+    def workspace(self, name: str, dtype: DType, size: Index, private: bool = False) -> str:
+        """Add an array to the workspace and return its name."""
+        unique = self.unique(name)
+        self.arrays.append(Array(unique, "local", dtype, size, private))
+        return unique

@@ -1,0 +1,154 @@
+"""Turns planned steps into calls, each fragment once per scope."""
+
+from dataclasses import dataclass, field
+
+from isamap.ir.index import Index, const
+from isamap.ir.nodes import Coordinate, Literal
+from isamap.lower.context import Context
+from isamap.lower.nodes import Call, Guard, Node, Operand, Register, Scope, Window
+from isamap.lower.position import Position
+from isamap.mapping.fragment import Fragment, Reference
+from isamap.mapping.produce import FromImmediate, FromMemory, Source, Step, Store
+
+
+@dataclass(slots=True)
+class Emitter:
+    """Collects the nodes of one scope.
+
+    The same instruction on the same operands is emitted once: this alone finds the reuse in a
+    register block, the sliding window of a stencil included.
+    """
+
+    context: Context
+    nodes: list[Node] = field(default_factory=list)
+    registers: list[Register] = field(default_factory=list)
+    known: dict[tuple[object, ...], Register] = field(default_factory=dict)
+
+    def register(self, fragment: Fragment, stem: str) -> Register:
+        """Declare a register for a fragment."""
+        name = self.context.unique(stem)
+        register = Register(name, fragment.storage, fragment.dtype, fragment.shape)
+        self.registers.append(register)
+        return register
+
+    def scope(self) -> tuple[Node, ...]:
+        """Return what was collected, as one scope if it declares registers."""
+        if not self.registers:
+            return tuple(self.nodes)
+        return (Scope(tuple(self.registers), tuple(self.nodes)),)
+
+    def make(self, step: Step, position: Position, stem: str) -> Register:
+        """Emit a step, unless the same was emitted here before, and return its register."""
+        if step.tied is not None:
+            return self.make_into(step, position, self.register(step.fragment, stem))
+        guards = self._guards(step, position)
+        if guards is None:
+            assert step.otherwise is not None
+            return self.make(step.otherwise, position, stem)
+        operands, symbols = self._inputs(step, position, stem)
+        key = (step.entry.name, step.target, tuple(operands), symbols, guards)
+        if key not in self.known:
+            register = self.register(step.fragment, stem)
+            self._call(step, position, operands, symbols, guards, register)
+            self.known[key] = register
+        return self.known[key]
+
+    def make_into(self, step: Step, position: Position, register: Register) -> Register:
+        """Emit a step whose result goes to a given register."""
+        guards = self._guards(step, position)
+        if guards is None:
+            assert step.otherwise is not None
+            return self.make_into(step.otherwise, position, register)
+        operands, symbols = self._inputs(step, position, register.name, register)
+        self._call(step, position, operands, symbols, guards, register)
+        return register
+
+    def store(self, store: Store, position: Position, register: Register, ref: Reference) -> None:
+        """Emit the movements that take a register to memory."""
+        for move in store.moves:
+            moved = self.register(move.fragment, register.name)
+            places: list[tuple[str, Operand]] = [(move.source, register), (move.target, moved)]
+            self.nodes.append(Call(move.entry.name, tuple(places)))
+            register = moved
+        dense = ref.dense is not None
+        symbols = bind(store.limits, store.pitches, store.fragment, position, dense)
+        window = Window(ref.array, position.at(ref.offset))
+        operands = ((store.source, register), (store.target, window))
+        self.nodes.append(Call(store.entry.name, operands, symbols))
+
+    # --- inside ---------------------------------------------------------------------------------
+    def source(self, source: Source, position: Position, stem: str) -> Operand:
+        """Return the operand for an input, emitting what makes it."""
+        match source:
+            case Step():
+                return self.make(source, position, stem)
+            case FromMemory(reference):
+                return Window(reference.array, position.at(reference.offset))
+            case FromImmediate(value):
+                return immediate(value, position)
+
+    def _inputs(
+        self, step: Step, position: Position, stem: str, into: Register | None = None
+    ) -> tuple[list[tuple[str, Operand]], tuple[tuple[str, Index], ...]]:
+        operands: list[tuple[str, Operand]] = []
+        dense = False
+        for name, source in step.inputs:
+            if name == step.tied:
+                # The register is overwritten: the input is made afresh, and shared with nobody.
+                assert isinstance(source, Step)
+                assert into is not None
+                self.make_into(source, position, into)
+                continue
+            dense |= isinstance(source, FromMemory) and source.reference.dense is not None
+            operands.append((name, self.source(source, position, stem)))
+        symbols = bind(step.limits, step.pitches, step.fragment, position, dense)
+        return operands, symbols
+
+    def _guards(self, step: Step, position: Position) -> tuple[Index, ...] | None:
+        guards: tuple[Index, ...] = ()
+        for _, source in step.inputs:
+            if isinstance(source, FromMemory):
+                guards += source.reference.guards
+        return position.undecided(guards)
+
+    def _call(
+        self,
+        step: Step,
+        position: Position,
+        operands: list[tuple[str, Operand]],
+        symbols: tuple[tuple[str, Index], ...],
+        guards: tuple[Index, ...],
+        register: Register,
+    ) -> None:
+        call = Call(step.entry.name, (*operands, (step.target, register)), symbols)
+        if not guards:
+            self.nodes.append(call)
+            return
+        assert step.otherwise is not None
+        other = Emitter(self.context, registers=self.registers)
+        other.make_into(step.otherwise, position, register)
+        self.nodes.append(Guard(guards, (call,), tuple(other.nodes)))
+
+
+def bind(
+    limits: tuple[tuple[str, int], ...],
+    pitches: tuple[tuple[str, Index], ...],
+    fragment: Fragment,
+    position: Position,
+    dense: bool,
+) -> tuple[tuple[str, Index], ...]:
+    """Return the instruction's extents and pitches at a position."""
+    lengths = tuple(
+        (name, const(fragment.shape[dim]) if dense else position.live_extent(fragment, dim))
+        for name, dim in limits
+    )
+    return tuple(sorted((*lengths, *((name, position.at(p)) for name, p in pitches))))
+
+
+def immediate(value: Literal | Coordinate, position: Position) -> Operand:
+    """Return an immediate operand: a literal, or the value of an index expression here."""
+    match value:
+        case Literal():
+            return value
+        case Coordinate(index, _):
+            return position.at(index)

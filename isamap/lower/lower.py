@@ -1,0 +1,84 @@
+"""From a kernel and its schedule to loops, movements and instruction calls."""
+
+from dataclasses import replace
+
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.index import const, product
+from isamap.ir.nodes import Buffer, Kernel, Statement
+from isamap.ir.statements import bind_extents, identity, zero_based
+from isamap.lower.context import SYMBOL_RANGE, Context
+from isamap.lower.nest import Nest
+from isamap.lower.nodes import Array, LoweredKernel, Node
+from isamap.lower.packing import fill
+from isamap.lower.statement import StatementLowering, scattered
+from isamap.mapping.produce import Producers
+from isamap.schedule.schedule import Schedule, StatementSchedule
+
+
+def lower(
+    kernel: Kernel,
+    accelerator: Accelerator,
+    schedule: Schedule,
+    producers: Producers | None = None,
+) -> LoweredKernel:
+    """Return the lowered kernel.
+
+    ``schedule`` has one entry per statement.  ``producers`` saves reading the machine's entries
+    again.  ScheduleError if some operand cannot be brought to its instruction.
+    """
+    bound = bind_extents(kernel)
+    context = Context(bound, accelerator, producers or Producers(accelerator))
+    context.names |= {b.name for b in bound.buffers} | {e.name for e in bound.extents}
+    for buffer in bound.buffers:
+        role = "local" if buffer.role == "local" else buffer.role
+        context.arrays.append(Array(buffer.name, role, buffer.dtype, product(buffer.shape)))
+    body: list[Node] = []
+    written: set[str] = set()
+    for statement, own in zip(bound.statements, schedule.statements, strict=True):
+        body += lower_statement(context, statement, own, written)
+        written.add(statement.target.buffer)
+    return LoweredKernel(bound.name, bound.symbols, tuple(context.arrays), tuple(body))
+
+
+def lower_statement(
+    context: Context, statement: Statement, schedule: StatementSchedule, written: set[str]
+) -> tuple[Node, ...]:
+    """Return the nodes of one statement; ``written`` are the buffers that have content already."""
+    buffer = context.buffers[statement.target.buffer]
+    fresh = buffer.role in ("out", "local") and buffer.name not in written
+    matched = replace_statement(schedule, zero_based(statement))
+    direct = fresh and _covers(matched.mapping.matching.statement, buffer)
+    lowering = StatementLowering(context, matched, "identity" if direct else "load")
+    nodes: list[Node] = []
+    if fresh and statement.reduction != "=" and (not direct or lowering.result_in_memory):
+        value = identity(statement.reduction, buffer.dtype)
+        nodes.append(fill(context, buffer.name, product(buffer.shape), value))
+    ranges = {name: SYMBOL_RANGE for name in context.kernel.symbols}
+    nest = Nest(lowering).build(ranges)
+    return (*nodes, *lowering.copies, *nest)
+
+
+def replace_statement(schedule: StatementSchedule, statement: Statement) -> StatementSchedule:
+    """Return the schedule, which must be of ``statement``: a schedule fits one statement only."""
+    assert schedule.mapping.matching.statement == statement, "the schedule is of this statement"
+    return replace(schedule)
+
+
+def _covers(statement: Statement, buffer: Buffer) -> bool:
+    """Return whether each element of ``buffer`` is written by one block of the loop nest."""
+    if scattered(statement):
+        return False
+    extents = {v.name: v.extent for v in statement.variables}
+    seen: set[str] = set()
+    for index, extent in zip(statement.target.indices, buffer.shape, strict=True):
+        names = index.names & extents.keys()
+        if not names:
+            if extent != const(1):
+                return False
+            continue
+        (name,) = names
+        plain = index.coefficient(name) == const(1) and index.offset == 0
+        if not plain or len(index.terms) != 1 or name in seen or extents[name] != extent:
+            return False
+        seen.add(name)
+    return True

@@ -1,0 +1,366 @@
+"""The loop nest of one statement: levels, tails, accumulators, the register block."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from math import gcd, prod
+
+from isamap.diagnostics import Diagnostic, ScheduleError
+from isamap.ir.index import Index, const, row_major, total, var
+from isamap.ir.statements import identity
+from isamap.lower.emitter import Emitter, bind
+from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Operand, Register, Window
+from isamap.lower.position import Position
+from isamap.lower.statement import RootInput, StatementLowering
+from isamap.mapping.fragment import Fragment, Reference
+from isamap.mapping.layout import ARRAY_ALIGNMENT
+from isamap.mapping.operand import dense_fragment
+from isamap.mapping.produce import FromMemory, Step
+from isamap.schedule.schedule import Level
+
+Tile = tuple[tuple[str, int], ...]
+"""A tile of the register block: the number of the tile along each variable."""
+
+Body = Callable[[Position, tuple[Index, ...] | None], list[Node]]
+"""What is inside a level, for a position and the conditions of a first pass."""
+
+
+class Nest:
+    """Makes the nodes of one statement; see :meth:`build`."""
+
+    def __init__(self, lowering: StatementLowering) -> None:
+        self.at = lowering
+        self.context = lowering.context
+        self.statement = lowering.statement
+        self.levels = lowering.schedule.levels
+        outputs = lowering.output_variables
+        last = [n for n, level in enumerate(self.levels) if level.variable in outputs]
+        # Accumulators live inside the last loop over a variable of the target.
+        self.accumulate_at = last[-1] + 1 if last else 0
+        self.stage: str | None = None
+
+    def build(self, ranges: Mapping[str, tuple[int, int]]) -> tuple[Node, ...]:
+        """Return the loop nest.  ``ranges`` are the ends of the kernel's symbols."""
+        origin = {v: const(0) for v in self.at.extents}
+        position = Position(origin, dict(self.at.extents), dict(ranges))
+        return tuple(self._level(0, position, ()))
+
+    # --- loops and tails ------------------------------------------------------------------------
+    def _level(self, depth: int, position: Position, first: tuple[Index, ...] | None) -> list[Node]:
+        """Return everything inside the first ``depth`` levels.
+
+        ``first`` are the conditions under which this is the first pass over the reduction levels
+        outside the accumulators; None if it never is.
+        """
+        if depth == self.accumulate_at:
+            return self._accumulate(depth, position, first)
+        return self._split(depth, position, first, None)
+
+    def _inner(self, depth: int, position: Position, results: dict[Tile, Register]) -> list[Node]:
+        """Return what is inside the accumulators: reduction levels, then the block."""
+        if depth == len(self.levels):
+            return self._block(position, results)
+        return self._split(depth, position, (), results)
+
+    def _split(
+        self,
+        depth: int,
+        position: Position,
+        first: tuple[Index, ...] | None,
+        results: dict[Tile, Register] | None,
+    ) -> list[Node]:
+        """Return the full iterations of a level and, after them, its tail."""
+        level = self.levels[depth]
+        v, step = level.variable, level.step
+        outer = depth < self.accumulate_at and v not in self.at.output_variables
+
+        def body(inner: Position, conditions: tuple[Index, ...] | None) -> list[Node]:
+            if results is None:
+                return self._level(depth + 1, inner, conditions)
+            return self._inner(depth + 1, inner, results)
+
+        nodes: list[Node] = []
+        full = position.live[v] // step
+        rest = position.live[v] % step
+        begun = False
+        if full != const(0):
+            nodes += self._pass(level, position, full, step, first, outer, begun, body)
+            begun = True
+        if rest == const(0):
+            return nodes
+        origin = position.origin[v] + full * step
+        if rest.constant is not None:
+            later = self._later(first, outer, begun)
+            return nodes + body(position.moved(v, origin, rest), later)
+        return nodes + self._symbolic_tail(level, position, origin, rest, first, outer, body)
+
+    def _pass(
+        self,
+        level: Level,
+        position: Position,
+        count: Index,
+        step: int,
+        first: tuple[Index, ...] | None,
+        outer: bool,
+        begun: bool,
+        body: Body,
+    ) -> list[Node]:
+        """Return ``count`` full iterations of ``step`` from the position on."""
+        v = level.variable
+        if count == const(1):
+            inner = position.moved(v, position.origin[v], const(step))
+            return body(inner, self._later(first, outer, begun))
+        counter = self.context.unique(f"{v}_{len(position.ranges)}")
+        moved = position.moved(v, position.origin[v] + var(counter) * step, const(step))
+        conditions = first
+        if outer:
+            conditions = None if first is None or begun else (*first, -var(counter))
+        inside = body(moved.counting(counter, count), conditions)
+        return [Loop(counter, count, tuple(inside), level.parallel)]
+
+    def _symbolic_tail(
+        self,
+        level: Level,
+        position: Position,
+        origin: Index,
+        rest: Index,
+        first: tuple[Index, ...] | None,
+        outer: bool,
+        body: Body,
+    ) -> list[Node]:
+        """Return the tail of a range that is known at run time only: whole tiles, then a part."""
+        v = level.variable
+        tile = self.at.tile[v]
+        later = self.levels[self.levels.index(level) + 1 :]
+        if any(inner.variable == v for inner in later):
+            conditions = (*first, -origin) if outer and first is not None else first
+            inside = body(position.moved(v, origin, rest), conditions)
+            return [Guard((rest - 1,), tuple(inside))]
+        # Whether the full iterations ran is not known here, so a first pass is told by position.
+        conditions = None if first is None else (*first, -origin) if outer else first
+        nodes: list[Node] = []
+        start = position.moved(v, origin, rest)
+        whole = rest // tile
+        if level.step > tile:
+            nodes += self._pass(level, start, whole, tile, conditions, outer, False, body)
+        part = rest % tile
+        if part != const(0):
+            at = origin + whole * tile if level.step > tile else origin
+            late = conditions
+            if outer and conditions is not None:
+                late = (*(first or ()), -at)
+            inner = start.moved(v, at, part)
+            nodes.append(Guard((part - 1,), tuple(body(inner, late))))
+        return nodes
+
+    @staticmethod
+    def _later(
+        first: tuple[Index, ...] | None, outer: bool, begun: bool
+    ) -> tuple[Index, ...] | None:
+        return None if outer and begun else first
+
+    # --- accumulators ---------------------------------------------------------------------------
+    def _accumulate(
+        self, depth: int, position: Position, first: tuple[Index, ...] | None
+    ) -> list[Node]:
+        """Return the code that makes, fills and stores the results of one register block."""
+        if self.at.result_in_memory or self.statement.reduction == "=":
+            return self._inner(depth, position, {})
+        emitter = Emitter(self.context)
+        results: dict[Tile, Register] = {}
+        for tile in self._tiles(position, self.at.output_variables):
+            here = self._tile_position(position, tile)
+            register = emitter.register(self._result_fragment(here), "acc")
+            results[tile] = register
+            self._start(emitter, here, register, first)
+        emitter.nodes += self._inner(depth, position, results)
+        for tile, register in results.items():
+            self._finish(emitter, self._tile_position(position, tile), register)
+        return list(emitter.scope())
+
+    def _start(
+        self, emitter: Emitter, here: Position, register: Register, first: tuple[Index, ...] | None
+    ) -> None:
+        """Give an accumulator its first content: the identity, or what the buffer holds."""
+        start: list[Node] = []
+        resume: list[Node] = []
+        if self.at.initialise == "identity" and first is not None:
+            other = Emitter(self.context, registers=emitter.registers)
+            literal = identity(self.statement.reduction, register.dtype)
+            bare = self._bare(register)
+            step = self.context.producers.make(literal, bare, {})
+            if step is None:
+                raise _bad(
+                    f"no instruction sets a register of {register.storage} to {literal.text}"
+                )
+            other.make_into(step, here, register)
+            start = other.nodes
+        if self.at.initialise == "load" or first is None or first:
+            other = Emitter(self.context, registers=emitter.registers)
+            self._load(other, here, register)
+            resume = other.nodes
+        if start and resume:
+            emitter.nodes.append(Guard(first or (), tuple(start), tuple(resume)))
+        else:
+            emitter.nodes += start or resume
+
+    def _load(self, emitter: Emitter, here: Position, register: Register) -> None:
+        """Bring the buffer's content into an accumulator."""
+        target = self.statement.target
+        wanted = self.at.result(here.partial(self.at.tile))
+        step: Step | None = None
+        if wanted is not None:
+            step = self.context.producers.make(target, wanted, {target: self.at.output})
+        if step is None:
+            emitter.nodes.append(self._stage_copy(here, inward=True))
+            staged = self._stage_reference(register)
+            step = self.context.producers.make(target, self._dense(), {target: staged})
+            if step is None:
+                raise _bad(f"no instruction loads a whole register of {register.storage}")
+        emitter.make_into(step, here, register)
+
+    def _finish(self, emitter: Emitter, here: Position, register: Register) -> None:
+        """Take a result to its buffer, through a stage if no instruction stores it directly."""
+        store = self.at.store(here.partial(self.at.tile))
+        if store is not None:
+            emitter.store(store, here, register, self.at.output)
+            return
+        staged = self._stage_reference(register)
+        store = self.context.producers.store(self._dense(), staged)
+        if store is None:
+            raise _bad(f"no instruction stores a register of {register.storage} to memory")
+        emitter.store(store, here, register, staged)
+        emitter.nodes.append(self._stage_copy(here, inward=False))
+
+    # --- staging --------------------------------------------------------------------------------
+    def _stage_reference(self, register: Register) -> Reference:
+        if self.stage is None:
+            stem = f"{self.statement.target.buffer}_stage"
+            self.stage = self.context.workspace(
+                stem, register.dtype, const(prod(register.shape)), private=True
+            )
+        size = self.statement.target.dtype.bytes * prod(register.shape)
+        alignment = gcd(ARRAY_ALIGNMENT, size)
+        return Reference(self.stage, const(0), dense=register.shape, alignment=alignment)
+
+    def _stage_copy(self, here: Position, inward: bool) -> Copy:
+        """Return the copy between a staged result and its elements in the buffer."""
+        fragment_ = self._result_fragment(here)
+        register = Register("", fragment_.storage, fragment_.dtype, fragment_.shape)
+        stage = self._stage_reference(register).array
+        digits = self.at.result_digits()
+        variables = sorted({v for dim in digits for digit in dim for v in digit.form.names})
+        names = {v: self.context.unique(f"{stage}_{v}") for v in variables}
+        within: dict[str, Index] = {v: var(name) for v, name in names.items()}
+        place = total(
+            (digit.form.substitute(within) - digit.low) * digit.weight * pitch
+            for dim, pitch in zip(digits, row_major(fragment_.shape), strict=True)
+            for digit in dim
+        )
+        inside = {v: here.origin[v] + within.get(v, const(0)) for v in here.origin}
+        offset = self.at.output.offset.substitute(inside)
+        buffer = self.at.output.array
+        counters = tuple((names[v], here.live[v]) for v in variables)
+        if inward:
+            return Copy(counters, stage, place, buffer, offset)
+        return Copy(counters, buffer, offset, stage, place)
+
+    def _result_fragment(self, here: Position) -> Fragment:
+        return self.at.result(here.partial(self.at.tile)) or self._dense()
+
+    def _dense(self) -> Fragment:
+        found = dense_fragment(self.at.mapping, self.at.needle.target.buffer)
+        if found is None:
+            raise _bad(f"the result of {self.at.needle.name} has no fixed shape")
+        return found
+
+    def _bare(self, register: Register) -> Fragment:
+        return Fragment(register.storage, register.dtype, register.shape, self._dense().dims)
+
+    # --- the register block ---------------------------------------------------------------------
+    def _tiles(self, position: Position, variables: frozenset[str]) -> Iterator[Tile]:
+        """Yield the tiles of the block over some variables, in the order of the loops."""
+        names = [v for v in self.at.order if v in variables]
+        for numbers in product(*(range(self._count(position, v)) for v in names)):
+            yield tuple(zip(names, numbers, strict=True))
+
+    def _count(self, position: Position, variable: str) -> int:
+        live = position.live[variable].constant
+        return 1 if live is None else -(-live // self.at.tile[variable])
+
+    def _tile_position(self, position: Position, tile: Tile) -> Position:
+        """Return the position of one tile of the block."""
+        for v, number in tile:
+            live, extent = position.live[v], self.at.tile[v]
+            if live.constant is not None:
+                rest = const(min(extent, live.constant - number * extent))
+                position = position.moved(v, position.origin[v] + number * extent, rest)
+        return position
+
+    def _block(self, position: Position, results: dict[Tile, Register]) -> list[Node]:
+        """Return the calls of one register block."""
+        emitter = Emitter(self.context)
+        outputs = self.at.output_variables
+        rest = frozenset(self.at.extents) - outputs
+        for inner in self._tiles(position, rest):
+            for outer in self._tiles(position, outputs):
+                here = self._tile_position(self._tile_position(position, inner), outer)
+                self._call(emitter, here, results.get(outer))
+        return list(emitter.scope())
+
+    def _call(self, emitter: Emitter, here: Position, result: Register | None) -> None:
+        """Emit the root instruction for one tile."""
+        needle = self.at.needle
+        partial = here.partial(self.at.tile)
+        operands: list[tuple[str, Operand]] = []
+        symbols: dict[str, Index] = {}
+        for name, _ in self.at.matching.operands:
+            made = self.at.input(name, partial)
+            if name == needle.tied and isinstance(made, Step):
+                assert result is None
+                result = emitter.register(made.fragment, "r")
+                emitter.make_into(made, here, result)
+                continue
+            if isinstance(made, Step):
+                operands.append((name, emitter.make(made, here, name)))
+                continue
+            operands.append((name, emitter.source(made.source, here, name)))
+            symbols.update(self._symbols(made, name, here))
+        target = needle.target.buffer
+        if self.at.result_in_memory:
+            operands.append((target, self._window(here, partial, symbols)))
+        else:
+            if result is None:
+                result = emitter.register(self._result_fragment(here), "r")
+            operands.append((target, result))
+            if needle.tied is not None and needle.tied != target:
+                operands.append((needle.tied, result))
+        bound = {e.name for e in needle.entry.instruction.extents if e.value is None}
+        for extent in needle.entry.instruction.extents:
+            if extent.name in bound and extent.name not in symbols:
+                symbols[extent.name] = const(extent.range[1] - 1 if extent.range else 0)
+        emitter.nodes.append(Call(needle.name, tuple(operands), tuple(sorted(symbols.items()))))
+        if self.statement.reduction == "=" and result is not None:
+            self._finish(emitter, here, result)
+
+    def _symbols(self, made: RootInput, operand: str, here: Position) -> dict[str, Index]:
+        if made.fit is None:
+            return {}
+        assert isinstance(made.source, FromMemory)
+        references = (made.source.reference,)
+        wanted = self.at.fragment(operand, here.partial(self.at.tile), references)
+        dense = made.source.reference.dense is not None
+        return dict(bind(made.fit.limits, made.fit.pitches, wanted, here, dense))
+
+    def _window(self, here: Position, partial: frozenset[str], symbols: dict[str, Index]) -> Window:
+        found = self.at.store_fit(partial)
+        wanted = self.at.result(partial)
+        if found is None or wanted is None:
+            raise _bad(
+                f"{self.statement.target.buffer} does not lie as {self.at.needle.name} writes it"
+            )
+        symbols.update(bind(found.limits, found.pitches, wanted, here, False))
+        return Window(self.at.output.array, here.at(self.at.output.offset))
+
+
+def _bad(message: str) -> ScheduleError:
+    return ScheduleError(Diagnostic("E401", message))

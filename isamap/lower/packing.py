@@ -1,0 +1,112 @@
+"""Copies that bring operands into the layouts of :mod:`isamap.mapping.layout`."""
+
+from isamap.ir.index import Index, const, row_major, total, var
+from isamap.ir.nodes import Literal
+from isamap.lower.context import Context
+from isamap.lower.nodes import Copy
+from isamap.mapping.fragment import Reference
+from isamap.mapping.layout import PackedLayout, PaddedLayout, PlacedDigit, is_nonnegative, linear
+from isamap.mapping.operand import is_simple
+
+
+def padded_copy(context: Context, layout: PaddedLayout) -> Copy:
+    """Return the copy that fills a padded layout, padding values included."""
+    buffer = context.buffers[layout.access.buffer]
+    counters = [context.unique(f"{layout.array}_{d}") for d in range(len(layout.shape))]
+    names = [var(c) for c in counters]
+    source = tuple(name + low for name, low in zip(names, layout.low, strict=True))
+    conditions: list[Index] = []
+    for index, low, extent, size in zip(
+        source, layout.low, layout.shape, buffer.shape, strict=True
+    ):
+        if not is_nonnegative(low):
+            conditions.append(index)
+        if not is_nonnegative(size - low - extent):
+            conditions.append(size - 1 - index)
+    return Copy(
+        tuple(zip(counters, layout.shape, strict=True)),
+        layout.array,
+        total(n * p for n, p in zip(names, row_major(layout.shape), strict=True)),
+        buffer.name,
+        linear(buffer, source),
+        tuple(conditions),
+        buffer.pad if conditions else None,
+    )
+
+
+def packing_copies(context: Context, layout: PackedLayout, source: Reference) -> tuple[Copy, ...]:
+    """Return the copies that fill a packed layout from ``source`` (a reference without guards).
+
+    Where digits are independent and fill the fragment, one copy writes every element, dead ones
+    included; otherwise the array is filled first, and a second copy writes the live elements.
+    """
+    assert source.dense is None
+    assert not source.guards
+    tile, extents = dict(layout.tile), dict(layout.extents)
+    counters: list[tuple[str, Index]] = []
+    quotient: dict[str, Index] = {}
+    inner: dict[str, Index] = {}
+    for v, blocks, _ in layout.counts():
+        name = context.unique(f"{layout.array}_{v}")
+        counters.append((name, blocks))
+        quotient[v] = var(name)
+    for v, _, tiles in layout.counts():
+        inner[v] = const(0)
+        if tiles > 1:
+            name = context.unique(f"{layout.array}_{v}_tile")
+            counters.append((name, const(tiles)))
+            inner[v] = var(name)
+    # The iterations inside a tile: those laid out, whether or not the access depends on them.
+    within: dict[str, Index] = {}
+    for dim in layout.dims:
+        for digit in dim:
+            for v in sorted(digit.form.names - within.keys()):
+                name = context.unique(f"{layout.array}_{v}_in")
+                reach = tile.get(v, digit.extent)
+                counters.append((name, const(reach)))
+                within[v] = var(name)
+    block = dict(layout.block)
+    position = {
+        v: quotient[v] * block[v] + inner[v] * tile[v] + within.get(v, const(0))
+        for v in layout.variables
+    }
+    conditions = tuple(
+        extents[v] - 1 - position[v]
+        for v in layout.variables
+        if (extents[v] % block[v]) != const(0)
+    )
+    place = total(
+        (digit.form.substitute(within) - digit.low) * digit.weight * pitch
+        for dim, pitch in zip(layout.dims, row_major(layout.shape), strict=True)
+        for digit in dim
+    )
+    target = layout.begin(quotient, inner) + place
+    offset = source.offset.substitute(position)
+    full = is_simple(layout.dims) and all(
+        _reach(dim) == extent for dim, extent in zip(layout.dims, layout.shape, strict=True)
+    )
+    copy = Copy(
+        tuple(counters),
+        layout.array,
+        target,
+        source.array,
+        offset,
+        conditions,
+        layout.filler if full and conditions else None,
+    )
+    if full:
+        return (copy,)
+    return (fill(context, layout.array, layout.size(), layout.filler), copy)
+
+
+def fill(context: Context, array: str, size: Index, value: Literal) -> Copy:
+    """Return the copy that writes one value to a whole array."""
+    counter = context.unique(f"{array}_fill")
+    return Copy(((counter, size),), array, var(counter), None, const(0), (), value)
+
+
+def _reach(dim: tuple[PlacedDigit, ...]) -> int:
+    reach = 1
+    for digit in dim:
+        reach *= digit.extent
+    return reach

@@ -1,0 +1,65 @@
+"""Where in the iteration domain a piece of the loop nest stands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from isamap.ir.index import Index, const
+from isamap.mapping.fragment import Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """First iteration and live iterations of each variable, and the ranges of the counters.
+
+    ``origin`` is in terms of counters and symbols.  ``live`` is a number or, in the tail of a
+    symbolic extent, an expression of at least 1.  ``ranges`` gives both ends of every counter and
+    symbol, for the decisions that can be taken while lowering.
+    """
+
+    origin: Mapping[str, Index]
+    live: Mapping[str, Index]
+    ranges: Mapping[str, tuple[int, int]]
+
+    def moved(self, variable: str, origin: Index, live: Index) -> "Position":
+        """Return the position with one variable elsewhere."""
+        return replace(
+            self,
+            origin={**self.origin, variable: origin},
+            live={**self.live, variable: live},
+        )
+
+    def counting(self, counter: str, count: Index) -> "Position":
+        """Return the position inside a loop."""
+        last = count.constant
+        span = (0, last - 1) if last is not None else (0, 1 << 40)
+        return replace(self, ranges={**self.ranges, counter: span})
+
+    def at(self, index: Index) -> Index:
+        """Return an expression over variables in terms of counters, at the first iteration."""
+        return index.substitute(self.origin)
+
+    def undecided(self, conditions: tuple[Index, ...]) -> tuple[Index, ...] | None:
+        """Return the conditions that may fail here; None if one always does."""
+        left: list[Index] = []
+        for condition in dict.fromkeys(map(self.at, conditions)):
+            bounds = condition.bounds(self.ranges)
+            if bounds is not None and bounds[1] < 0:
+                return None
+            if bounds is None or bounds[0] < 0:
+                left.append(condition)
+        return tuple(left)
+
+    def partial(self, tile: Mapping[str, int]) -> frozenset[str]:
+        """Return the variables of which less than a tile is alive."""
+        return frozenset(v for v, extent in tile.items() if self.live[v] != const(extent))
+
+    def live_extent(self, fragment: Fragment, dim: int) -> Index:
+        """Return how many elements of a fragment's dimension are alive; they are its first."""
+        digits = [digit for digit in fragment.dims[dim] if digit.tile > 1]
+        if not digits:
+            return const(1)
+        first, reach = digits[0], 1
+        for digit in digits[1:]:
+            reach *= digit.tile
+        whole = first.variable not in fragment.partial
+        return (const(first.tile) if whole else self.live[first.variable]) * reach

@@ -1,0 +1,304 @@
+"""One statement under its schedule: what must be known before its loops are made."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from isamap.diagnostics import Diagnostic, ScheduleError
+from isamap.hw.accelerator import Entry
+from isamap.ir.index import product
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Statement
+from isamap.lower.context import Context
+from isamap.lower.nodes import Copy
+from isamap.lower.packing import packing_copies, padded_copy
+from isamap.mapping.filler import fillers
+from isamap.mapping.fragment import Fragment, Reference
+from isamap.mapping.layout import PlacedDigit, direct, padded
+from isamap.mapping.operand import (
+    dense_fragment,
+    fragment,
+    needle_access,
+    operand_digits,
+    packed,
+    plain_name,
+)
+from isamap.mapping.produce import (
+    Fit,
+    FromImmediate,
+    FromMemory,
+    Source,
+    Step,
+    Store,
+    fit,
+)
+from isamap.schedule.schedule import StatementSchedule
+
+
+def accesses_of(expr: Expr) -> tuple[Access, ...]:
+    """Return the distinct accesses of an expression, left to right."""
+    match expr:
+        case Access():
+            return (expr,)
+        case Op(_, args, _):
+            return tuple(dict.fromkeys(a for arg in args for a in accesses_of(arg)))
+        case Literal() | Coordinate():
+            return ()
+
+
+@dataclass(frozen=True, slots=True)
+class RootInput:
+    """An operand of the root instruction in memory or an immediate: no register is made for it."""
+
+    source: Source
+    fit: Fit | None
+
+
+class StatementLowering:
+    """Answers how each operand of the root instruction is made, and remembers the answers."""
+
+    def __init__(self, context: Context, schedule: StatementSchedule, initialise: str) -> None:
+        """``initialise`` is 'identity' (start from it) or 'load' (from the buffer's content)."""
+        self.context = context
+        self.schedule = schedule
+        self.mapping = schedule.mapping
+        self.matching = schedule.mapping.matching
+        self.needle = self.matching.needle
+        self.statement: Statement = self.matching.statement
+        self.initialise = initialise
+        self.extents = {v.name: v.extent for v in self.statement.variables}
+        self.tile = {v: self.mapping.tile.get(v, 1) for v in self.extents}
+        self.order = self._order()
+        self.block = self._block()
+        self.fillers = fillers(self.matching)
+        self.copies: list[Copy] = []
+        self.references = self._references()
+        self.output = self._output()
+        self._check_scatter()
+        self._steps: dict[tuple[str, frozenset[str]], Step | RootInput] = {}
+        self._stores: dict[frozenset[str], Store | None] = {}
+
+    # --- the loops ------------------------------------------------------------------------------
+    @property
+    def entry(self) -> Entry:
+        """The root instruction."""
+        return self.needle.entry
+
+    @property
+    def output_variables(self) -> frozenset[str]:
+        """The variables that the statement's target uses."""
+        return frozenset().union(*(i.names for i in self.statement.target.indices)) & set(
+            self.extents
+        )
+
+    def _order(self) -> tuple[str, ...]:
+        """Return the variables by their innermost level; those without a level come last."""
+        last = {level.variable: n for n, level in enumerate(self.schedule.levels)}
+        names = list(self.extents)
+        return tuple(sorted(names, key=lambda v: (last.get(v, len(last) + 99), names.index(v))))
+
+    def _block(self) -> dict[str, int]:
+        """Return the iterations of each variable in a register block, a multiple of its tile."""
+        block: dict[str, int] = {}
+        for level in self.schedule.levels:
+            if level.step % self.tile[level.variable] or level.step < 1:
+                raise _bad(
+                    f"the step {level.step} of '{level.variable}' is no multiple of its tile "
+                    f"{self.tile[level.variable]}"
+                )
+            outer = block.get(level.variable)
+            if outer is not None and (outer % level.step or outer <= level.step):
+                raise _bad(f"the steps of '{level.variable}' must decrease and divide")
+            block[level.variable] = level.step
+        for v, extent in self.extents.items():
+            if v in block:
+                continue
+            if extent.constant is None:
+                raise _bad(f"'{v}' has an extent known at run time only and needs a level")
+            block[v] = -(-max(1, extent.constant) // self.tile[v]) * self.tile[v]
+        return block
+
+    def _check_scatter(self) -> None:
+        """Refuse blocks in which two tiles would write one element."""
+        shared = scattered(self.statement)
+        for v in shared:
+            if self.block[v] != self.tile[v]:
+                raise _bad(f"iterations of '{v}' write the same elements: its block is one tile")
+        for level in self.schedule.levels:
+            if level.parallel and level.variable in shared | (
+                self.extents.keys() - self.output_variables
+            ):
+                raise _bad(f"iterations of '{level.variable}' depend on each other: not parallel")
+
+    # --- the operands ---------------------------------------------------------------------------
+    def _references(self) -> dict[str, dict[Access, Reference]]:
+        treatments = iter(self.schedule.operands)
+        table: dict[str, dict[Access, Reference]] = {}
+        for operand, expr in self.matching.operands:
+            table[operand] = {}
+            for access in accesses_of(expr):
+                treatment = next(treatments, "direct")
+                table[operand][access] = self._reference(operand, access, treatment)
+        return table
+
+    def _reference(self, operand: str, access: Access, treatment: str) -> Reference:
+        buffers = self.context.buffers
+        buffer = buffers[access.buffer]
+        found = direct(buffer, access, self.extents, buffers)
+        if treatment == "direct" or (treatment == "padded" and not found.guards):
+            return found
+        if found.guards:
+            layout = padded(f"{buffer.name}_padded", access, self.extents)
+            if layout is None:
+                raise _bad(f"the reach of {buffer.name} has no closed form: it cannot be padded")
+            size = product(layout.shape)
+            layout = replace(layout, array=self.context.workspace(layout.array, access.dtype, size))
+            self.copies.append(padded_copy(self.context, layout))
+            found = layout.reference()
+        if treatment == "padded":
+            return found
+        return self._packed(operand, access, found)
+
+    def _packed(self, operand: str, access: Access, source: Reference) -> Reference:
+        stem = f"{access.buffer}_packed"
+        layout = packed(
+            stem,
+            self.mapping,
+            operand,
+            access,
+            self.fillers.get(operand),
+            self.extents,
+            self.block,
+            self.order,
+        )
+        if layout is None:
+            raise _bad(f"{access.buffer} cannot be packed for operand '{operand}'")
+        layout = replace(layout, array=self.context.workspace(stem, access.dtype, layout.size()))
+        self.copies += packing_copies(self.context, layout, source)
+        return layout.reference()
+
+    def input(self, operand: str, partial: frozenset[str]) -> Step | RootInput:
+        """Return how an input of the root instruction is made where ``partial`` tiles are cut."""
+        key = (operand, partial)
+        if key not in self._steps:
+            self._steps[key] = self._input(operand, partial)
+        return self._steps[key]
+
+    def _input(self, operand: str, partial: frozenset[str]) -> Step | RootInput:
+        expr = self.matching.bound(operand)
+        buffer = self.entry.instruction.operand(operand)
+        producers = self.context.producers
+        assert buffer.storage is not None
+        if producers.is_immediate(buffer.storage):
+            if isinstance(expr, Literal | Coordinate) and not buffer.shape:
+                return RootInput(FromImmediate(expr), None)
+            raise _bad(f"operand '{operand}' of {self.needle.name} takes only a constant")
+        references = self.references[operand]
+        wanted = self.fragment(operand, partial, references.values())
+        if producers.is_memory(buffer.storage):
+            return self._memory_input(operand, expr, wanted)
+        step = producers.make(expr, wanted, references)
+        if step is None:
+            raise _bad(
+                f"no instruction brings operand '{operand}' of {self.needle.name} into "
+                f"{buffer.storage}"
+            )
+        return step
+
+    def _memory_input(self, operand: str, expr: Expr, wanted: Fragment) -> RootInput:
+        if not isinstance(expr, Access):
+            raise _bad(f"operand '{operand}' of {self.needle.name} must be an access")
+        reference = self.references[operand][expr]
+        found = None
+        if not reference.guards:
+            found = self._fit(operand, wanted, reference, storing=False)
+        if found is None:
+            raise _bad(f"{expr.buffer} does not lie as operand '{operand}' wants it")
+        return RootInput(FromMemory(reference), found)
+
+    def _fit(
+        self, operand: str, wanted: Fragment, reference: Reference, storing: bool
+    ) -> Fit | None:
+        instruction = self.entry.instruction
+        access = needle_access(self.matching, operand)
+        axes = tuple(plain_name(index) or "" for index in access.indices)
+        return fit(
+            self.entry,
+            instruction.operand(operand),
+            access,
+            axes,
+            wanted,
+            reference,
+            self.fillers.get(operand),
+            storing,
+        )
+
+    def fragment(
+        self, operand: str, partial: frozenset[str], references: Iterable[Reference]
+    ) -> Fragment:
+        """Return the fragment that an operand takes; of packed elements if it is not simple."""
+        found = fragment(self.mapping, operand, partial, self.fillers.get(operand))
+        if found is not None:
+            return found
+        dense = dense_fragment(self.mapping, operand)
+        if dense is None or any(r.dense is None for r in references):
+            raise _bad(
+                f"the placements make operand '{operand}' of {self.needle.name} irregular: "
+                "it must be packed"
+            )
+        return dense
+
+    # --- the result -----------------------------------------------------------------------------
+    def _output(self) -> Reference:
+        buffers = self.context.buffers
+        target = self.statement.target
+        found = direct(buffers[target.buffer], target, self.extents, buffers)
+        return replace(found, guards=(), pad=None)
+
+    @property
+    def result_in_memory(self) -> bool:
+        """Whether the root instruction writes memory itself."""
+        return self.context.producers.is_memory(self.entry.storage(self.needle.target.buffer))
+
+    def result(self, partial: frozenset[str]) -> Fragment | None:
+        """Return the fragment of the result, or None if it is not simple."""
+        return fragment(self.mapping, self.needle.target.buffer, partial, None)
+
+    def store(self, partial: frozenset[str]) -> Store | None:
+        """Return how a result goes straight to its buffer; None if it must be staged."""
+        if partial not in self._stores:
+            wanted = self.result(partial)
+            self._stores[partial] = (
+                self.context.producers.store(wanted, self.output) if wanted else None
+            )
+        return self._stores[partial]
+
+    def store_fit(self, partial: frozenset[str]) -> Fit | None:
+        """Return how a root instruction that writes memory takes the result's elements."""
+        wanted = self.result(partial)
+        return wanted and self._fit(self.needle.target.buffer, wanted, self.output, storing=True)
+
+    def result_digits(self) -> tuple[tuple[PlacedDigit, ...], ...]:
+        """Return the digits along each dimension of the result."""
+        digits = operand_digits(self.mapping, self.needle.target.buffer)
+        assert digits is not None
+        return digits
+
+
+def scattered(statement: Statement) -> frozenset[str]:
+    """Return the variables of the target of which different values may write one element.
+
+    A variable is free of that if it is alone in some index, with a number as coefficient.
+    """
+    names = {v.name for v in statement.variables}
+    alone: set[str] = set()
+    for index in statement.target.indices:
+        used = index.names & names
+        if len(used) == 1 and index.is_linear_in(used):
+            (name,) = used
+            if index.coefficient(name).constant:
+                alone.add(name)
+    used_anywhere = frozenset().union(*(i.names for i in statement.target.indices))
+    return frozenset((used_anywhere & names) - alone)
+
+
+def _bad(message: str) -> ScheduleError:
+    return ScheduleError(Diagnostic("E401", message))

@@ -1,0 +1,116 @@
+"""Random arrays for a kernel."""
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+
+from isamap.interp.arguments import bind_symbols, inputs_of, shape_of
+from isamap.interp.rounding import Values, literal_value, round_float
+from isamap.interp.setup import box_of
+from isamap.ir.index import Index, Read
+from isamap.ir.nodes import Buffer, Kernel
+from isamap.ir.statements import accesses
+
+_PERIOD = (1 << 24) - 3
+"""Elements after which a huge array repeats; odd, so that rows do not repeat each other."""
+
+_MODEST = 1 << 10
+"""Bound of integers wider than 8 bits whose buffer declares no range."""
+
+
+def random_inputs(
+    kernel: Kernel, symbols: Mapping[str, int] | None = None, seed: int = 0
+) -> dict[str, Values]:
+    """Return an array for every in, const and inout buffer; the same seed gives the same arrays.
+
+    Floats are uniform in -1..1, integers of up to 8 bits in their whole range and wider ones in
+    -1024..1024, or all in the declared range of the buffer.  Buffers from which indices are read
+    hold indices that are in bounds.
+    """
+    values = bind_symbols(kernel, symbols or {})
+    generator = np.random.default_rng(seed)
+    limits = _index_limits(kernel, values)
+    return {
+        b.name: _random(b, shape_of(b, values), generator, limits.get(b.name))
+        for b in inputs_of(kernel)
+    }
+
+
+def _random(
+    buffer: Buffer,
+    shape: tuple[int, ...],
+    generator: np.random.Generator,
+    limit: tuple[int, int] | None,
+) -> Values:
+    size = prod(shape)
+    drawn = _draw(buffer, min(size, _PERIOD), generator, limit)
+    return (drawn if size <= _PERIOD else np.resize(drawn, size)).reshape(shape)
+
+
+def _draw(
+    buffer: Buffer, size: int, generator: np.random.Generator, limit: tuple[int, int] | None
+) -> Values:
+    dtype = buffer.dtype
+    declared = [literal_value(v) for v in buffer.values] if buffer.values else None
+    if dtype.is_float:
+        low, high = (float(declared[0]), float(declared[1])) if declared else (-1.0, 1.0)
+        drawn = round_float(generator.uniform(low, high, size), dtype)
+        if declared:  # rounding may have left the range
+            middle = round_float(np.array((low + high) / 2), dtype)
+            drawn = np.where((drawn < low) | (drawn > high), middle, drawn)
+        return drawn.astype(dtype.numpy)
+    least, most = dtype.lowest, dtype.highest
+    if declared:
+        least, most = int(declared[0]), int(declared[1])
+    elif limit is None and dtype.bits > 8:
+        least, most = max(least, -_MODEST), min(most, _MODEST)
+    if limit is not None:
+        least, most = max(least, limit[0]), min(most, limit[1])
+    return _integers(generator, least, most, size).astype(dtype.numpy)
+
+
+def _integers(generator: np.random.Generator, least: int, most: int, size: int) -> Values:
+    kind = np.uint64 if most > np.iinfo(np.int64).max else np.int64
+    return generator.integers(least, most, size, kind, endpoint=True)
+
+
+def _index_limits(kernel: Kernel, symbols: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Return the range in which each buffer that indices are read from keeps accesses in bounds."""
+    found: dict[str, tuple[int, int]] = {}
+    for statement in kernel.statements:
+        ranges = {n: (a, a + count - 1) for n, a, count in box_of(statement, symbols)}
+        for access in (statement.target, *accesses(statement.value)):
+            used = [(access.buffer, access.indices)]
+            used += [(r.buffer, r.indices) for index in access.indices for r in index.reads]
+            for buffer, indices in used:
+                shape = shape_of(kernel.buffer(buffer), symbols)
+                for index, size in zip(indices, shape, strict=True):
+                    for name, low, high in _limits(index.substitute(symbols), size, ranges):
+                        old = found.get(name, (low, high))
+                        found[name] = max(old[0], low), min(old[1], high)
+    return found
+
+
+def _limits(
+    index: Index, size: int, ranges: Mapping[str, tuple[int, int]]
+) -> list[tuple[str, int, int]]:
+    """Return ranges for the reads of an index that keep it in 0..size-1.
+
+    Each of several reads gets an equal share of the room; one inside ``//``, ``%`` or a product is
+    kept in 0..size-1 itself.
+    """
+    plain = {m[0]: c for m, c in index.terms if len(m) == 1 and isinstance(m[0], Read)}
+    rest = Index(tuple(t for t in index.terms if t[0][:1] not in {(atom,) for atom in plain}))
+    ends = rest.bounds(ranges)
+    found = []
+    for atom in index.reads:
+        low, high = 0, size - 1
+        if atom in plain and ends is not None:
+            share = plain[atom] * len(plain)
+            least, most = (low - ends[0], high - ends[1])
+            # Rounded inwards, whichever the sign of the factor.
+            edges = sorted([(least, share), (most, share)], key=lambda e: e[0] / e[1])
+            low, high = -((-edges[0][0]) // edges[0][1]), edges[1][0] // edges[1][1]
+        found.append((atom.buffer, low, max(low, high)))
+    return found

@@ -1,0 +1,109 @@
+"""The laws as clauses over "this form is on this axis", for one set of inner variables."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import combinations
+
+from isamap.mapping.linear import Vector, in_span
+from isamap.mapping.problem import Local
+from isamap.solver.models import Named
+
+
+def literal(local: Local, form: int, axis: int) -> int:
+    """Return the solver's literal for a form on an axis."""
+    return form * local.axes + axis + 1
+
+
+def demands(local: Local, inner: tuple[int, ...]) -> tuple[Named, ...] | None:
+    """Return the clauses that placements with exactly these inner variables must satisfy.
+
+    They are laws 1, 2 and 4a; the dependencies of law 4b are left to the checker.  None if no
+    placement satisfies them.  Auxiliary variables follow the placements' own.
+    """
+    chosen = set(inner)
+    forms = [
+        f for f, form in enumerate(local.forms) if {v for v, c in enumerate(form) if c} <= chosen
+    ]
+    if not forms:
+        return None
+    try:
+        return tuple(_all(local, inner, forms))
+    except _Impossible:
+        return None
+
+
+class _Impossible(Exception):
+    """Some law cannot be satisfied."""
+
+
+def _all(local: Local, inner: tuple[int, ...], forms: Sequence[int]) -> Iterator[Named]:
+    vectors = tuple(_restrict(local.forms[f], inner) for f in forms)
+    rows = [{_restrict(r, inner) for r in group} for group in local.rows]
+    yield from _fixed(local, forms, vectors, rows[0])
+    for n, v in enumerate(inner):
+        here = [f for f in forms if local.forms[f][v]]
+        yield _clause(f"variable {n} is inner", _on(local, here, range(local.axes)))
+    for t, group in enumerate(rows):
+        for target in sorted(group):
+            for missing in _outside(vectors, target):
+                beyond = [forms[m] for m in missing]
+                yield _clause(f"operand {t} is defined", _on(local, beyond, local.sees[t]))
+    auxiliary = len(local.forms) * local.axes
+    for witness in local.witnesses:
+        for n in range(len(inner)):
+            unit = tuple(int(m == n) for m in range(len(inner)))
+            choices = []
+            for t in sorted(witness):
+                auxiliary += 1
+                choices.append(auxiliary)
+                for missing in _outside(vectors, unit):
+                    seen = _on(local, [forms[m] for m in missing], local.sees[t])
+                    yield Named("padding is harmless", (-auxiliary, *seen))
+            yield Named("padding is harmless", tuple(choices))
+
+
+def _fixed(
+    local: Local, forms: Sequence[int], vectors: Sequence[Vector], outputs: set[Vector]
+) -> Iterator[Named]:
+    """Rule out what no placement may hold: other variables, unowned outputs, what is barred."""
+    for f in range(len(local.forms)):
+        for axis in range(local.axes):
+            if f not in forms:
+                yield Named("variable is outer", (-literal(local, f, axis),))
+            elif (f, axis) in local.barred:
+                yield Named("order is kept", (-literal(local, f, axis),))
+            elif axis in local.sees[0] and not in_span(outputs, vectors[forms.index(f)]):
+                yield Named("outputs are owned", (-literal(local, f, axis),))
+
+
+def _on(local: Local, forms: Sequence[int], axes: range | frozenset[int]) -> tuple[int, ...]:
+    return tuple(literal(local, f, axis) for f in forms for axis in sorted(axes))
+
+
+def _clause(name: str, literals: tuple[int, ...]) -> Named:
+    if not literals:
+        raise _Impossible
+    return Named(name, literals)
+
+
+def _restrict(vector: Vector, inner: tuple[int, ...]) -> Vector:
+    return tuple(vector[v] for v in inner)
+
+
+@lru_cache(maxsize=100_000)
+def _outside(vectors: tuple[Vector, ...], target: Vector) -> tuple[tuple[int, ...], ...]:
+    """Return the complements of the largest sets of ``vectors`` whose span misses ``target``.
+
+    A set spans ``target`` exactly if it meets each of them.
+    """
+    if not any(target):
+        return ()
+    found: list[set[int]] = []
+    for size in range(len(vectors), -1, -1):
+        for subset in map(set, combinations(range(len(vectors)), size)):
+            if any(subset <= larger for larger in found):
+                continue
+            if not in_span([vectors[n] for n in subset], target):
+                found.append(subset)
+    everything = set(range(len(vectors)))
+    return tuple(tuple(sorted(everything - subset)) for subset in found)

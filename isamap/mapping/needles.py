@@ -1,0 +1,151 @@
+"""Instructions as needles: statements over axes, indexed by what they compute."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.ir.index import var
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduction, Statement
+from isamap.ir.operations import REDUCTION_OPERATIONS
+from isamap.mapping.matching import Needle
+from isamap.mapping.pattern import bindings, size
+from isamap.mapping.readings import CASTS, REDUCTIONS, Readings, read_entry
+from isamap.mapping.rows import accesses
+
+Key: TypeAlias = tuple[Reduction, str, str]
+"""Reduction, root operation of the body ('' for a leaf), type of the body."""
+
+Bindings: TypeAlias = tuple[tuple[str, Expr], ...]
+
+
+@dataclass(slots=True)
+class Needles:
+    """A machine's instructions by what they compute; each is analysed when it is first needed."""
+
+    accelerator: Accelerator
+    _kinds: dict[str, str] = field(default_factory=dict)
+    _entries: dict[Key, list[Entry]] = field(default_factory=dict)
+    _readings: dict[str, Readings] = field(default_factory=dict)
+
+    def at(self, key: Key) -> Iterator[Needle]:
+        """Yield the needles with this key; a masked form only if there is no full one."""
+        seen: set[object] = set()
+        for entry in self._entries.get(key, ()):
+            for needle in self.readings(entry).needles:
+                if _key(needle.reduction, needle.value) != key:
+                    continue
+                signature = _signature(needle)
+                if not _is_ranged(entry):
+                    seen.add(signature)
+                elif signature in seen:
+                    continue
+                yield needle
+
+    def readings(self, entry: Entry) -> Readings:
+        """Return an entry's needles, or why it has none."""
+        if entry.name not in self._readings:
+            self._readings[entry.name] = read_entry(entry, self._kinds)
+        return self._readings[entry.name]
+
+    def is_immediate(self, needle: Needle, operand: str) -> bool:
+        """Return whether an operand is a constant written into the instruction."""
+        return self._kinds[needle.entry.storage(operand)] == "immediate"
+
+
+def needles(accelerator: Accelerator) -> Needles:
+    """Index the instructions of ``accelerator`` by the statements that they may stand for."""
+    found = Needles(accelerator, {s.name: s.kind for s in accelerator.storages})
+    # Masked forms last, so that the full instruction is met first.
+    for entry in sorted(accelerator.entries, key=_is_ranged):
+        if len(entry.instruction.statements) == 1:
+            for key in _keys(entry.instruction.statements[0]):
+                found._entries.setdefault(key, []).append(entry)
+    return found
+
+
+def roots(statement: Statement, found: Needles) -> tuple[tuple[Needle, Bindings], ...]:
+    """Return each needle that computes the statement's body, with each way to bind its operands.
+
+    Those that cover most operations of the body come first; operands may be bound to operations,
+    which other instructions must compute before.
+    """
+    keys = [_key(statement.reduction, statement.value)]
+    match statement.value:
+        case Op(op, _, dtype) if statement.reduction != "=" or op in CASTS:
+            keys.append((statement.reduction, "", dtype.name))
+        case _:
+            pass
+    result: list[tuple[Needle, Bindings]] = []
+    for key in keys:
+        for needle in found.at(key):
+            if needle.target.dtype != statement.target.dtype:
+                continue
+            for binding in bindings(needle.value, statement.value):
+                if _immediates_fit(found, needle, binding):
+                    order = [o.name for o in needle.entry.instruction.operands if o.name in binding]
+                    result.append((needle, tuple((name, binding[name]) for name in order)))
+    return tuple(sorted(result, key=lambda root: -covered(root[0])))
+
+
+def covered(needle: Needle) -> int:
+    """Return how many operations of a statement a needle does, the reduction's included."""
+    return size(needle.value) + (needle.reduction != "=")
+
+
+def operand_accesses(needle: Needle) -> dict[str, Access]:
+    """Return the access of each operand that the needle's value reads."""
+    return {access.buffer: access for access in accesses(needle.value)}
+
+
+def _immediates_fit(found: Needles, needle: Needle, binding: dict[str, Expr]) -> bool:
+    return all(
+        isinstance(expr, Literal | Coordinate)
+        for name, expr in binding.items()
+        if found.is_immediate(needle, name)
+    )
+
+
+# --- the index ----------------------------------------------------------------------------------
+def _root(expr: Expr) -> str:
+    return expr.op if isinstance(expr, Op) else ""
+
+
+def _key(reduction: Reduction, value: Expr) -> Key:
+    return reduction, _root(value), value.dtype.name
+
+
+def _keys(statement: Statement) -> tuple[Key, ...]:
+    """Return the keys of all readings that a statement may have; cheap, so it may say too much."""
+    value, dtype = statement.value, statement.value.dtype.name
+    keys = [_key(statement.reduction, value)]
+    if statement.reduction != "=":
+        keys.append(("=", REDUCTION_OPERATIONS[statement.reduction], dtype))
+    elif isinstance(value, Op) and value.op in REDUCTIONS:
+        keys += [_key(REDUCTIONS[value.op], arg) for arg in value.args]
+    return tuple(dict.fromkeys(keys))
+
+
+def _is_ranged(entry: Entry) -> bool:
+    return any(extent.range for extent in entry.instruction.extents)
+
+
+def _signature(needle: Needle) -> object:
+    """Return what two needles share that differ only in names and in being masked."""
+    places: dict[str, str] = {}
+    axes = {axis.name: var(f"y{n}") for n, axis in enumerate(needle.axes)}
+
+    def text(expr: Expr) -> object:
+        match expr:
+            case Access(buffer, indices, dtype):
+                operand = needle.entry.instruction.operand(buffer)
+                name = places.setdefault(buffer, f"o{len(places)}")
+                renamed = [str(i.substitute(axes)) for i in indices]
+                return name, operand.storage, dtype.name, tuple(renamed)
+            case Op(op, args, dtype):
+                return op, dtype.name, tuple(text(arg) for arg in args)
+            case _:
+                return expr
+
+    extents = tuple(axis.extent for axis in needle.axes)
+    return needle.reduction, text(needle.target), text(needle.value), extents, needle.tied is None

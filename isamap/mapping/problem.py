@@ -1,0 +1,192 @@
+"""What the four laws look at: rows, forms and axes of one statement, one needle, one binding."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from isamap.ir.index import Index
+from isamap.ir.nodes import Expr, Literal, Permissions, Statement
+from isamap.mapping.killing import Family, killing_families
+from isamap.mapping.linear import Vector, in_span, primitive
+from isamap.mapping.matching import Needle, Placement
+from isamap.mapping.needles import operand_accesses
+from isamap.mapping.readings import seen_axes
+from isamap.mapping.rows import accesses, as_form, entangled, read_indices, row, split
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The laws' data over some variables; operand 0 is the target.
+
+    ``rows`` are the index expressions of each operand of the kernel, ``sees`` the axes that fix an
+    element of each operand of the instruction, ``forms`` what may be placed.  A stray iteration is
+    harmless if it is harmless to the operands of each of ``witnesses`` (sets of operands, the
+    target always among them).  ``barred`` are (form, axis) pairs that the kernel does not permit.
+    """
+
+    size: int
+    rows: tuple[tuple[Vector, ...], ...]
+    sees: tuple[frozenset[int], ...]
+    forms: tuple[Vector, ...]
+    axes: int
+    witnesses: tuple[frozenset[int], ...]
+    barred: frozenset[tuple[int, int]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A statement, a needle and a binding, as vectors over the variables that may be placed.
+
+    There is one family of killing sets for each choice of constants in unused elements; a matching
+    is legal if it is legal under one of them.
+    """
+
+    variables: tuple[str, ...]
+    operands: tuple[str, ...]
+    axes: tuple[str, ...]
+    extents: tuple[int | None, ...]
+    rows: tuple[tuple[Vector, ...], ...]
+    sees: tuple[frozenset[int], ...]
+    forms: tuple[Vector, ...]
+    families: tuple[Family, ...]
+    barred: frozenset[tuple[int, int]]
+
+    def form_index(self, form: int) -> Index:
+        """Return a form as an index expression."""
+        return as_form(self.forms[form], self.variables)
+
+    def placed(self, placements: Sequence[Placement]) -> frozenset[tuple[int, int]] | None:
+        """Return placements as (form, axis) pairs; None if one is outside the form set."""
+        numbers = {self.form_index(n): n for n in range(len(self.forms))}
+        pairs = set()
+        for placement in placements:
+            if placement.form not in numbers or placement.axis not in self.axes:
+                return None
+            pairs.add((numbers[placement.form], self.axes.index(placement.axis)))
+        return frozenset(pairs)
+
+    def witnesses(self, family: Family) -> tuple[frozenset[int], ...]:
+        """Return the sets of operands to each of which strays must be harmless."""
+        numbers = {name: n for n, name in enumerate(self.operands)}
+        chosen: set[frozenset[int]] = {frozenset((0,))}
+        for killing in family.sets:
+            chosen = {w | {numbers[name]} for w in chosen for name in killing}
+        # A smaller set of operands is the stronger demand.
+        least = {w for w in chosen if not any(other < w for other in chosen)}
+        return tuple(sorted(least, key=sorted))
+
+    def local(self, family: Family) -> Local:
+        """Return the whole problem under one family of killing sets."""
+        return Local(
+            len(self.variables),
+            self.rows,
+            self.sees,
+            self.forms,
+            len(self.axes),
+            self.witnesses(family),
+            self.barred,
+        )
+
+    def is_open(self, family: Family) -> bool:
+        """Return whether padding an axis can be harmless at all.
+
+        An axis that neither the target nor some witness sees repeats live work when it is padded.
+        """
+        return all(
+            any(axis in self.sees[t] for t in witness)
+            for witness in self.witnesses(family)
+            for axis in range(len(self.axes))
+        )
+
+
+def problem(
+    statement: Statement,
+    needle: Needle,
+    operands: Sequence[tuple[str, Expr]],
+    permissions: Permissions = Permissions(),  # noqa: B008  (frozen)
+) -> Problem:
+    """Return the vectors that the laws speak about."""
+    bound = dict(operands)
+    names = (needle.target.buffer, *bound)
+    indices = (statement.target.indices, *(read_indices(expr) for expr in bound.values()))
+    variables = _placeable(statement)
+    known = {v.name: v.extent.constant for v in statement.variables}
+    extents = tuple(known[name] for name in variables)
+    rows = tuple(
+        tuple(dict.fromkeys(r for i in group for r in split(row(i, variables), extents)))
+        for group in indices
+    )
+    live = [(n, axis) for n, axis in enumerate(needle.axes) if axis.extent > 1]
+    renumbered = {n: new for new, (n, _) in enumerate(live)}
+    read = operand_accesses(needle)
+    sees = []
+    for access in (needle.target, *(read[name] for name in bound)):
+        seen = seen_axes(access, needle.axes)
+        assert seen is not None, "needles have plain accesses"
+        sees.append(frozenset(renumbered[n] for n in seen if n in renumbered))
+    # An operand of which every element fixes the output's never has an unused element that matters;
+    # one that is bound to a literal has the literal everywhere.
+    fillable = tuple(
+        name for name, seen in zip(names[1:], sees[1:], strict=True) if not seen <= sees[0]
+    )
+    fixed = tuple((name, expr) for name, expr in bound.items() if isinstance(expr, Literal))
+    forms = _forms(rows, len(variables))
+    families = killing_families(needle.value, needle.reduction, fillable, fixed, permissions.finite)
+    return Problem(
+        variables,
+        names,
+        tuple(axis.name for _, axis in live),
+        extents,
+        rows,
+        tuple(sees),
+        forms,
+        families,
+        _barred(statement, variables, forms, sees[0], len(live), permissions),
+    )
+
+
+def _placeable(statement: Statement) -> tuple[str, ...]:
+    """Return the variables that may be inner: more than one iteration, linear everywhere."""
+    names = frozenset(v.name for v in statement.variables)
+    own = [a for a in accesses(statement.value) if a.buffer == statement.target.buffer]
+    if own:
+        if statement.reduction != "=" or any(a.indices != statement.target.indices for a in own):
+            return ()  # An element may depend on one that another iteration writes.
+        names &= frozenset(n for i in statement.target.indices for n in i.names)
+    stuck: set[str] = set()
+    for index in (*statement.target.indices, *read_indices(statement.value)):
+        stuck |= entangled(index, names)
+    return tuple(
+        v.name
+        for v in statement.variables
+        if v.name in names and v.name not in stuck and v.extent.constant != 1
+    )
+
+
+def _forms(rows: Sequence[Sequence[Vector]], size: int) -> tuple[Vector, ...]:
+    """Return the single variables and the composite rows, without factors and signs."""
+    singles = [tuple(int(n == v) for n in range(size)) for v in range(size)]
+    composites = [primitive(r) for group in rows for r in group if sum(map(bool, r)) > 1]
+    used = [s for s in singles if any(r[s.index(1)] for group in rows for r in group)]
+    return tuple(dict.fromkeys((*used, *composites)))
+
+
+def _barred(
+    statement: Statement,
+    variables: Sequence[str],
+    forms: Sequence[Vector],
+    seen_by_target: frozenset[int],
+    axes: int,
+    permissions: Permissions,
+) -> frozenset[tuple[int, int]]:
+    """Return the placements that would change the order of a reduction that must keep it."""
+    ordered = statement.reduction in ("+=", "*=") and statement.target.dtype.is_float
+    if permissions.reassociate or not ordered:
+        return frozenset()
+    fixed = [row(index, variables) for index in statement.target.indices]
+    return frozenset(
+        (f, axis)
+        for f, form in enumerate(forms)
+        if not in_span(fixed, form)
+        for axis in range(axes)
+        if axis not in seen_by_target
+    )

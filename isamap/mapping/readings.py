@@ -1,0 +1,192 @@
+"""The ways to read one instruction as one statement."""
+
+from dataclasses import dataclass
+
+from isamap.hw.accelerator import Entry
+from isamap.ir.index import const, var
+from isamap.ir.nodes import Access, Coordinate, Expr, Op, Reduction
+from isamap.ir.operations import REDUCTION_OPERATIONS
+from isamap.mapping.matching import Axis, Needle
+from isamap.mapping.rows import accesses, entangled, row, split, substituted
+
+CASTS = ("cast", "sat")
+MEMORY_KINDS = ("memory", "cache")
+
+REDUCTIONS: dict[str, Reduction] = {
+    "+": "+=",
+    "*": "*=",
+    "max": "max=",
+    "min": "min=",
+    "|": "or=",
+    "&": "and=",
+    "^": "xor=",
+}
+"""The reduction that repeats an operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """The needles of one entry, or the reason why it has none."""
+
+    needles: tuple[Needle, ...]
+    reason: str = ""
+
+
+def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
+    """Read an entry; ``kinds`` says of what kind each storage is.
+
+    ``c += a*b`` is a reduction and also the assignment ``c = c0 + a*b``; ``r = max(a, b)`` is also
+    the reduction ``r max= b`` whose ``a`` is the register of the result.  A movement computes
+    nothing and is no needle, except a store: it ends a statement that only copies.
+    """
+    instruction = entry.instruction
+    if instruction.states:
+        return Readings((), "it uses machine state")
+    if len(instruction.statements) != 1:
+        return Readings((), "it has several statements")
+    sizes = {}
+    for extent in instruction.extents:
+        if extent.value is not None:
+            sizes[extent.name] = const(extent.value)
+        elif extent.range is not None:
+            sizes[extent.name] = const(extent.range[1] - 1)
+    statement = instruction.statements[0]
+    axes: list[Axis] = []
+    starts = {}
+    for variable in statement.variables:
+        number = variable.extent.substitute(sizes).constant
+        if number is None:
+            return Readings((), f"the extent of its axis {variable.name} is not known")
+        axes.append(Axis(variable.name, number))
+        starts[variable.name] = var(variable.name) + variable.lower.substitute(sizes)
+    target = substituted(statement.target, {**sizes, **starts})
+    value = substituted(statement.value, {**sizes, **starts})
+    assert isinstance(target, Access)
+    if reason := _obstacle(target, value, tuple(axes)):
+        return Readings((), reason)
+    reader = _Reader(entry, kinds, target, value, tuple(axes))
+    return reader.assignment() if statement.reduction == "=" else reader.reduce(statement.reduction)
+
+
+def seen_axes(access: Access, axes: tuple[Axis, ...]) -> frozenset[int] | None:
+    """Return the numbers of the axes that an element of an operand fixes.
+
+    None if an index expression mixes axes so that its value does not tell them apart.
+    """
+    names = [axis.name for axis in axes]
+    extents = [axis.extent for axis in axes]
+    seen: set[int] = set()
+    for index in access.indices:
+        if entangled(index, frozenset(names)):
+            return None
+        live = tuple(0 if e == 1 else c for c, e in zip(row(index, names), extents, strict=True))
+        for group in split(live, extents):
+            used = [n for n, c in enumerate(group) if c]
+            if len(used) > 1:
+                return None
+            seen.update(used)
+    return frozenset(seen)
+
+
+def _obstacle(target: Access, value: Expr, axes: tuple[Axis, ...]) -> str:
+    """Return why a statement cannot be a needle, or nothing."""
+    found: dict[str, Access] = {}
+    for access in (target, *accesses(value)):
+        if found.setdefault(access.buffer, access).indices != access.indices:
+            return f"it reads or writes its operand {access.buffer} at two places at once"
+        if seen_axes(access, axes) is None:
+            return f"an index of its operand {access.buffer} mixes axes"
+    if _has_coordinate(value):
+        return "it uses the position of an element as data"
+    return ""
+
+
+def _has_coordinate(value: Expr) -> bool:
+    match value:
+        case Coordinate():
+            return True
+        case Op(_, args, _):
+            return any(_has_coordinate(arg) for arg in args)
+        case _:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    entry: Entry
+    kinds: dict[str, str]
+    target: Access
+    value: Expr
+    axes: tuple[Axis, ...]
+
+    def reduce(self, reduction: Reduction) -> Readings:
+        """Read ``c += value``."""
+        name = self.target.buffer
+        if self._reads_target(self.value):
+            return Readings((), f"it reads its operand {name} while it accumulates into it")
+        if self.entry.instruction.operand(name).role != "inout":
+            return Readings((), "it does not add to what is there")
+        op = REDUCTION_OPERATIONS[reduction]
+        whole = Op(op, (self.target, self.value), self.target.dtype)
+        found = [self._needle(reduction, self.value, name)]
+        # An axis that the target does not have would be reduced by the assignment, too.
+        if self._covers_axes():
+            found.append(self._needle("=", whole, name))
+        return Readings(tuple(found))
+
+    def assignment(self) -> Readings:
+        """Read ``r = value``."""
+        if not self._covers_axes():
+            return Readings((), "it assigns an element more than once")
+        tied = self.target.buffer if self._reads_target(self.value) else None
+        if self._is_movement():
+            if self._kind(self.target.buffer) not in MEMORY_KINDS or tied:
+                return Readings((), "it only moves data")
+            return Readings((self._needle("=", self.value, None),))
+        return Readings((self._needle("=", self.value, tied), *self._as_reduction(tied)))
+
+    def _as_reduction(self, tied: str | None) -> tuple[Needle, ...]:
+        """Read ``r = max(a, b)`` as ``r max= b``, ``a`` being the register of the result."""
+        if not isinstance(self.value, Op) or self.value.op not in REDUCTIONS:
+            return ()
+        found: dict[object, Needle] = {}
+        first, second = self.value.args
+        for own, other in ((first, second), (second, first)):
+            if not isinstance(own, Access) or own.indices != self.target.indices:
+                continue
+            if own.buffer in {access.buffer for access in accesses(other)}:
+                continue
+            if tied not in (None, own.buffer) or not self._can_share(own):
+                continue
+            needle = self._needle(REDUCTIONS[self.value.op], other, own.buffer)
+            # Of two readings that differ only by exchanging like operands, the first is enough.
+            key = (other.indices, self._place(other)) if isinstance(other, Access) else other
+            found.setdefault(key, needle)
+        return tuple(found.values())
+
+    def _needle(self, reduction: Reduction, value: Expr, tied: str | None) -> Needle:
+        return Needle(self.entry, self.target, reduction, value, self.axes, tied)
+
+    def _covers_axes(self) -> bool:
+        seen = seen_axes(self.target, self.axes)
+        assert seen is not None
+        return all(axis.extent == 1 or n in seen for n, axis in enumerate(self.axes))
+
+    def _is_movement(self) -> bool:
+        match self.value:
+            case Access() | Op("cast" | "sat", (Access(),), _):
+                return True
+        return False
+
+    def _reads_target(self, value: Expr) -> bool:
+        return any(access.buffer == self.target.buffer for access in accesses(value))
+
+    def _can_share(self, own: Access) -> bool:
+        return self._place(own) == self._place(self.target)
+
+    def _place(self, access: Access) -> object:
+        operand = self.entry.instruction.operand(access.buffer)
+        return operand.storage, operand.dtype, operand.shape
+
+    def _kind(self, operand: str) -> str:
+        return self.kinds[self.entry.storage(operand)]

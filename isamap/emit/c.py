@@ -38,7 +38,7 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
     preamble = preamble_text(accelerator)
     entry = names.entry_point(lowered.name, _words(lowered, machine, preamble))
     parameters = _parameters(lowered, machine, kernel)
-    writer = _Writer(lowered, machine, entry, kernel)
+    writer = _Writer(lowered, machine, entry)
     requires = tuple(f"{index} >= 0" for index in lowered.requires)
     return CSource(
         entry=entry,
@@ -103,9 +103,7 @@ def _parameters(lowered: LoweredKernel, machine: Machine, kernel: Kernel) -> tup
 class _Writer:
     """Writes the functions of one kernel."""
 
-    def __init__(
-        self, lowered: LoweredKernel, machine: Machine, entry: str, kernel: Kernel
-    ) -> None:
+    def __init__(self, lowered: LoweredKernel, machine: Machine, entry: str) -> None:
         self.lowered = lowered
         self.machine = machine
         self.entry = entry
@@ -113,8 +111,7 @@ class _Writer:
         self.locals = workspace.local_arrays(lowered)
         self.used = buffers_used(lowered.body)
         self.copies: list[str] = []
-        shapes = {b.name: b.shape for b in kernel.buffers}
-        self.env = Env(shapes=shapes).with_symbols(lowered.symbols)
+        self.env = Env().with_symbols(lowered.symbols)
         self.out: list[str] = []
         self.depth = 1
         self.is_parallel = False

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from isamap.emit import literals, names
 from isamap.emit.expressions import Env, conjunction, text
+from isamap.emit.header import wrapped
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, var
 from isamap.lower.nodes import Array, Copy
@@ -45,7 +46,7 @@ def copy_function(copy: Copy, name: str, arrays: dict[str, Array], env: Env) -> 
     arguments = [names.buffer(b) for b in buffers] + [env.integers[n] for n in free]
     body = _Body(copy, arrays[copy.target].dtype).lines(env)
     definition = [
-        f"ISAMAP_COPY void {name}({', '.join(parameters)})",
+        wrapped(f"ISAMAP_COPY void {name}", parameters),
         "{",
         *(f"    {line}" if line else "" for line in body),
         "}",
@@ -108,9 +109,10 @@ class _Body:
         self._put(f"{line} {{")
         self.depth += 1
 
-    def _close(self) -> None:
+    def _close(self, line: str = "}") -> None:
         self.depth -= 1
-        self._put("}")
+        self._put(line)
+        self.depth += line.endswith("{")
 
     def _level(self, loops: Loops, pending: tuple[Index, ...], gate: str, env: Env) -> None:
         """Write the remaining loops; ``gate`` is a C variable that says 'inside so far'."""
@@ -139,39 +141,61 @@ class _Body:
         ends = [c for c in pending if _is_end(c, name)]
         tests = tuple(c for c in pending if not _is_end(c, name))
         inner = env.with_counter(name, count)
+        end = text(count, env)
         if not ends and not gate:
-            self._span(name, "0", count, tests, inner)
+            self._span(name, "0", end, count, tests, inner)
             return
-        past = text(count, env)
-        self._put("int64_t first = 0;")
-        self._put(f"int64_t past = {f'{gate} ? {past} : 0' if gate else past};")
-        for end in ends:
-            self._put(_clip(end, name, env))
+        is_raised = any(_factor(c, name) > 0 for c in ends)
+        first = "first" if is_raised else "0"
+        if is_raised:
+            self._put("int64_t first = 0;")
+        self._put(f"int64_t past = {f'{gate} ? {end} : 0' if gate else end};")
+        for condition in ends:
+            self._put(_clip(condition, name, env))
+        # Most rows are whole: with a length that the compiler knows they take a few instructions.
+        is_fixed = count.constant is not None
+        if is_fixed:
+            self._open(f"if (past{' - first' if is_raised else ''} == {end})")
+            self._span(name, "0", end, count, tests, inner)
+            self._close("} else {")
+        self._clipped(name, first, end, tests, inner)
+        if is_fixed:
+            self._close()
+
+    def _clipped(self, name: str, first: str, end: str, tests: tuple[Index, ...], env: Env) -> None:
+        """Write the copy of ``first .. past`` and the filling of the rest of ``0 .. end``."""
         if self.fill is None:
-            self._span(name, "first", None, tests, inner)
+            self._span(name, first, "past", None, tests, env)
             return
+        fill = f"{self._target(env)} = {self.fill};"
         self._put("past = isamap_max(past, 0);")
-        self._put("first = isamap_min(first, past);")
-        fill = f"{self._target(inner)} = {self.fill};"
-        self._loop(name, "0", "first", fill)
-        self._span(name, "first", None, tests, inner)
-        self._loop(name, "past", past, fill)
+        if first != "0":
+            self._put("first = isamap_min(first, past);")
+            self._loop(name, "0", first, fill)
+        self._span(name, first, "past", None, tests, env)
+        self._loop(name, "past", end, fill)
 
     def _span(
-        self, name: str, first: str, count: Index | None, tests: tuple[Index, ...], env: Env
+        self,
+        name: str,
+        first: str,
+        past: str,
+        count: Index | None,
+        tests: tuple[Index, ...],
+        env: Env,
     ) -> None:
-        """Write the copy from ``first`` to ``count``, or to the variable ``past``."""
-        past = text(count, env) if count is not None else "past"
+        """Write the copy of ``first .. past``; ``count`` is the length if that is no variable."""
         if self._is_row_of_bytes(name, count, tests):
             start = replace(env, integers={**env.integers, name: first})
-            source = self._address(self.copy.source, self.copy.source_offset, start)
-            target = self._address(self.copy.target, self.copy.target_offset, start)
+            source = self._address(self.copy.source, self.copy.source_offset, name, start)
+            target = self._address(self.copy.target, self.copy.target_offset, name, start)
+            length = past if first == "0" else f"{past} - {first}"
+            length = length if length.isalnum() else f"({length})"
             if count is None:
-                self._open("if (past > first)")
-                self._put(f"memcpy({target}, {source}, (size_t)(past - first) * {self.size});")
-                self._close()
-            else:
-                self._put(f"memcpy({target}, {source}, (size_t)({past}) * {self.size});")
+                self._put(f"if ({past} > {first})")
+            indent = "    " if count is None else ""
+            self._put(f"{indent}memcpy({target}, {source},")
+            self._put(f"{indent}       (size_t){length} * {self.size});")
             return
         if tests and self.fill is None:
             line = f"if ({conjunction(tests, env)}) {self._element('', env)}"
@@ -204,9 +228,10 @@ class _Body:
     def _target(self, env: Env) -> str:
         return f"{names.buffer(self.copy.target)}[{text(self.copy.target_offset, env)}]"
 
-    def _address(self, buffer: str | None, offset: Index, env: Env) -> str:
+    def _address(self, buffer: str | None, offset: Index, name: str, env: Env) -> str:
         assert buffer is not None
-        return f"{names.buffer(buffer)} + {text(offset, env)}"
+        start = offset.substitute({name: 0}) if env.integers[name] == "0" else offset
+        return f"{names.buffer(buffer)} + {text(start, env)}"
 
 
 def _header(name: str, first: str, past: str) -> str:
@@ -220,9 +245,14 @@ def _is_end(condition: Index, name: str) -> bool:
 
 def _clip(condition: Index, name: str, env: Env) -> str:
     """Return the statement that narrows ``first .. past`` to where ``condition >= 0``."""
-    factor = condition.coefficient(name).constant
-    assert factor
+    factor = _factor(condition, name)
     rest = condition - factor * var(name)
     if factor > 0:
         return f"first = isamap_max(first, {text(-(rest // factor), env)});"
     return f"past = isamap_min(past, {text(rest // -factor + 1, env)});"
+
+
+def _factor(condition: Index, name: str) -> int:
+    factor = condition.coefficient(name).constant
+    assert factor, "the condition is linear in the counter"
+    return factor

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from isamap.emit import names
-from isamap.ir.index import Atom, Div, Index, Mod, Name, Read, as_index, row_major, total
+from isamap.ir.index import Atom, Div, Index, Mod, Name, Read
 
 _LARGEST = 1 << 40
 """No extent of a real array exceeds this; only used to tell that an expression is not negative."""
@@ -23,12 +23,11 @@ class Env:
     """What names mean at a place in the C text.
 
     ``integers`` gives the C variable of each counter and symbol, ``ranges`` the interval of its
-    values, ``shapes`` the extents of the buffers that an index may read.
+    values.
     """
 
     integers: Mapping[str, str] = field(default_factory=dict)
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    shapes: Mapping[str, tuple[Index, ...]] = field(default_factory=dict)
 
     def with_symbols(self, symbols: tuple[str, ...]) -> "Env":
         """Return the environment inside a function that takes ``symbols``."""
@@ -84,14 +83,6 @@ def conjunction(indices: tuple[Index, ...], env: Env) -> str:
     return " && ".join(condition(index, env) for index in indices) or "1"
 
 
-def flat(access: Read, env: Env) -> Index:
-    """Return the offset of the element that an index reads, in elements."""
-    if len(access.indices) == 1:
-        return access.indices[0]
-    pitches = row_major(env.shapes[access.buffer])
-    return total(p * i for p, i in zip(pitches, access.indices, strict=True))
-
-
 def _number(value: int) -> str:
     return str(value) if value < 1 << 31 else f"INT64_C({value})"
 
@@ -108,8 +99,10 @@ def _atom(atom: Atom, env: Env) -> str:
             if _never_negative(value, env):
                 return f"({operand(value, env)} % {_number(divisor)})"
             return f"isamap_mod({text(value, env)}, {_number(divisor)})"
-        case Read(buffer, _):
-            return f"(int64_t){names.buffer(buffer)}[{text(as_index(flat(atom, env)), env)}]"
+        case Read(buffer, (offset,)):
+            return f"(int64_t){names.buffer(buffer)}[{text(offset, env)}]"
+        case Read():
+            raise AssertionError("arrays of a lowered kernel are flat")
 
 
 def _never_negative(value: Index, env: Env) -> bool:

@@ -20,13 +20,13 @@ def signature(
     """Return the head of the kernel's function."""
     items = [pointer(p, restrict) for p in parameters]
     items += [f"int64_t {names.symbol(s)}" for s in symbols]
-    return _wrapped(f"int {entry}", [*items, "void *workspace", "int threads"])
+    return wrapped(f"int {entry}", [*items, "void *workspace", "int threads"])
 
 
 def workspace_signature(entry: str, symbols: tuple[str, ...]) -> str:
     """Return the head of the function that tells the workspace's size."""
     items = [f"int64_t {names.symbol(s)}" for s in symbols]
-    return _wrapped(f"size_t {entry}_workspace", [*items, "int threads"])
+    return wrapped(f"size_t {entry}_workspace", [*items, "int threads"])
 
 
 def header_text(
@@ -89,7 +89,8 @@ def _arguments(parameters: tuple[Parameter, ...], symbols: tuple[str, ...]) -> l
     return lines
 
 
-def _wrapped(head: str, items: list[str]) -> str:
+def wrapped(head: str, items: list[str]) -> str:
+    """Return ``head(items)``, one item a line if it is too long for one."""
     line = f"{head}({', '.join(items)})"
     if len(line) <= 100:
         return line

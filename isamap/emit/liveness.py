@@ -71,6 +71,7 @@ def buffers_used(nodes: tuple[Node, ...], inside_parallel: bool = True) -> froze
                 windows = [p for _, p in node.operands if isinstance(p, Window)]
                 found.update(w.buffer for w in windows)
                 found |= _read(*(w.offset for w in windows), *(i for _, i in node.symbols))
+                found |= _read(*(p for _, p in node.operands if isinstance(p, Index)))
             case Copy():
                 found.add(node.target)
                 found |= {node.source} if node.source is not None else set()

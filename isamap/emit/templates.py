@@ -9,7 +9,7 @@ from isamap.diagnostics import HardwareError, fail
 from isamap.emit import literals, names
 from isamap.emit.expressions import Env, operand, text
 from isamap.hw.accelerator import Accelerator, Entry
-from isamap.ir.index import product
+from isamap.ir.index import Index, product
 from isamap.ir.nodes import Buffer, Literal
 from isamap.lower.nodes import Call, Operand, Register, Window
 
@@ -100,6 +100,8 @@ def _place(place: Operand, declared: Buffer, call: Call, machine: Machine, env: 
             return f"({pointer} + {text(offset, env)})" if offset.terms else pointer
         case Literal():
             return _literal(place, declared, call, machine)
+        case Index():
+            return operand(place, env)
         case _:
             assert_never(place)
 

@@ -1,0 +1,144 @@
+"""From C text to a shared library or a program, by the description's toolchain.
+
+Everything is built in a folder named after a hash of the text and the command, so that the same
+kernel is compiled once.
+"""
+
+import atexit
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from isamap.diagnostics import ToolError, fail
+from isamap.emit.program import program_text
+from isamap.emit.source import CSource
+from isamap.hw.accelerator import Accelerator, Toolchain
+from isamap.run.process import command_text, run_limited
+
+COMPILE_SECONDS = 120.0
+"""Time limit of one compilation unless told otherwise."""
+
+
+def require_toolchain(accelerator: Accelerator) -> Toolchain:
+    """Return the toolchain of a description that may be executed.
+
+    ToolError if the description is not trusted or has no toolchain.
+    """
+    if not accelerator.trusted:
+        raise ToolError(
+            fail(
+                "E501",
+                f"the description of {accelerator.name} is not trusted: its code templates and "
+                "compiler command are not executed",
+                hint="give --trust if you trust whoever wrote it",
+            )
+        )
+    if accelerator.toolchain is None:
+        raise ToolError(fail("E502", f"the description of {accelerator.name} has no toolchain"))
+    return accelerator.toolchain
+
+
+def build_shared(
+    source: CSource,
+    accelerator: Accelerator,
+    folder: Path | None = None,
+    timeout: float = COMPILE_SECONDS,
+) -> Path:
+    """Compile to a shared library and return its path.
+
+    ``folder`` None is one of this process, removed at its end.  ToolError if the description is
+    not trusted, the compiler is missing, too slow, or refuses the text.
+    """
+    tools = require_toolchain(accelerator)
+    return _build(source.text, source.entry, ".so", tools, tools.shared, folder, timeout)
+
+
+def build_program(
+    source: CSource,
+    accelerator: Accelerator,
+    folder: Path | None = None,
+    timeout: float = COMPILE_SECONDS,
+) -> Path:
+    """Compile to an executable that computes once, fed through pipes; return its path.
+
+    Errors are those of :func:`build_shared`.
+    """
+    tools = require_toolchain(accelerator)
+    text = program_text(source)
+    return _build(text, source.entry, "", tools, tools.program, folder, timeout)
+
+
+def _build(
+    text: str,
+    name: str,
+    suffix: str,
+    tools: Toolchain,
+    kind: Sequence[str],
+    folder: Path | None,
+    timeout: float,
+) -> Path:
+    options = [*tools.flags, *kind]
+    key = "\0".join([text, name, suffix, *tools.compiler, *options])
+    home = (folder or _session_folder()) / hashlib.sha256(key.encode()).hexdigest()[:20]
+    result = home / f"{name}{suffix or '.run'}"
+    if result.exists():
+        return result
+    home.mkdir(parents=True, exist_ok=True)
+    c_file = home / f"{name}.c"
+    c_file.write_text(text)
+    # Built under another name first: whoever builds the same at the same time finds all or nothing.
+    partial = home / f"{result.name}.{os.getpid()}.part"
+    # The text stands before the options, which may name libraries.
+    command = [*tools.compiler, str(c_file), "-o", str(partial), *options]
+    _compile(command, timeout)
+    partial.replace(result)
+    return result
+
+
+def _compile(command: list[str], timeout: float) -> None:
+    try:
+        finished = run_limited(command, timeout, environment={"LC_ALL": "C"})
+    except OSError as error:
+        raise ToolError(
+            fail(
+                "E503",
+                f"cannot start the compiler {command[0]}: {error.strerror}",
+                hint="install it, or name another one in the description's toolchain",
+            )
+        ) from error
+    if finished.code is None:
+        message = f"the compiler took longer than {timeout:g} s"
+        raise ToolError(fail("E504", message, hint=f"to repeat: {command_text(command)}"))
+    if finished.code:
+        told = _shortened(finished.stderr) or f"it ended with status {finished.code}"
+        raise ToolError(
+            fail(
+                "E505",
+                f"the compiler refuses the emitted C: {told}",
+                hint=f"to repeat: {command_text(command)}",
+            )
+        )
+
+
+def _shortened(text: str, lines: int = 30) -> str:
+    told = text.strip().splitlines()
+    more = [f"... and {len(told) - lines} more lines"] if len(told) > lines else []
+    return "\n".join(told[:lines] + more)
+
+
+@functools.cache
+def _session_folder() -> Path:
+    # Readable by its owner only: nobody else can put a library there that this process would load.
+    folder = Path(tempfile.mkdtemp(prefix="isamap-"))
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder

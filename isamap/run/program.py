@@ -1,0 +1,100 @@
+"""Running a program that computes once, through the description's runner (an emulator, or none)."""
+
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from isamap.diagnostics import ToolError, fail
+from isamap.emit.program import BAD_INPUT, MAGIC, NO_MEMORY
+from isamap.emit.source import CSource
+from isamap.hw.accelerator import Accelerator
+from isamap.run.arguments import check_arrays
+from isamap.run.build import require_toolchain
+from isamap.run.outcome import Crash
+from isamap.run.process import command_text, run_limited, signal_name
+from isamap.run.protocol import shape_of
+
+
+def run_program(
+    path: Path,
+    source: CSource,
+    accelerator: Accelerator,
+    arrays: Mapping[str, np.ndarray],
+    symbols: Mapping[str, int],
+    threads: int = 1,
+    seconds: float = 60.0,
+) -> dict[str, np.ndarray] | Crash:
+    """Run what :func:`isamap.run.build.build_program` gave; return the written arrays by name.
+
+    ArgumentsError for arrays that do not fit, ToolError if the description is not trusted or its
+    runner cannot be started.
+    """
+    runner = require_toolchain(accelerator).runner
+    check_arrays(source, arrays, symbols)
+    command = [*runner, str(path)]
+    try:
+        finished = run_limited(command, seconds, _input(source, arrays, symbols, threads))
+    except OSError as error:
+        raise ToolError(
+            fail(
+                "E511",
+                f"cannot start {command[0]}: {error.strerror}",
+                hint="it is the runner of the description's toolchain" if runner else None,
+            )
+        ) from error
+    repeat = command_text(command)
+    if finished.code is None:
+        return Crash("timeout", None, f"no result after {seconds:g} s", repeat)
+    if finished.code:
+        return _crash(finished.code, finished.stderr.strip()[-2000:], repeat)
+    return _outputs(finished.stdout, source, symbols, repeat)
+
+
+def _input(
+    source: CSource, arrays: Mapping[str, np.ndarray], symbols: Mapping[str, int], threads: int
+) -> bytes:
+    sizes = [int(p.size.evaluate(symbols)) for p in source.parameters]
+    numbers = [threads, *(symbols[s] for s in source.symbols), *sizes]
+    parts = [MAGIC, struct.pack(f"<{len(numbers)}q", *numbers)]
+    parts += [
+        np.ascontiguousarray(arrays[p.name]).tobytes() for p in source.parameters if p.is_input
+    ]
+    return b"".join(parts)
+
+
+def _outputs(
+    stream: bytes, source: CSource, symbols: Mapping[str, int], repeat: str
+) -> dict[str, np.ndarray] | Crash:
+    start = len(MAGIC) + 8
+    if len(stream) < start or not stream.startswith(MAGIC):
+        return Crash("crash", None, "the program's output is not what it should be", repeat)
+    (code,) = struct.unpack_from("<q", stream, len(MAGIC))
+    if code:
+        return Crash("refused", None, source.failure(code), "")
+    shapes = {p.name: shape_of(p, symbols) for p in source.parameters if p.is_output}
+    lengths = {
+        name: int(np.prod(shape, dtype=np.int64)) * source.parameter(name).dtype.bytes
+        for name, shape in shapes.items()
+    }
+    if len(stream) != start + sum(lengths.values()):
+        return Crash("crash", None, "the program's output ends early or goes on", repeat)
+    found = {}
+    for name, shape in shapes.items():
+        content = bytearray(stream[start : start + lengths[name]])
+        found[name] = np.frombuffer(content, source.parameter(name).dtype.numpy).reshape(shape)
+        start += lengths[name]
+    return found
+
+
+def _crash(code: int, told: str, repeat: str) -> Crash:
+    # Emulators report a signal of their guest as a shell does: 128 and its number.
+    number = -code if code < 0 else code - 128 if code > 128 else 0
+    detail = "the program crashed" if number else f"the program ended with status {code}"
+    if code == BAD_INPUT:
+        detail = "the program could not read its input or write its output"
+    if code == NO_MEMORY:
+        return Crash("memory", None, "the program got no memory", repeat)
+    detail += f": {told}" if told else ""
+    return Crash("crash", signal_name(number) if number else None, detail, repeat)

@@ -1,27 +1,48 @@
 """Running a mapped kernel: in a worker process, as a program, or on the simulator."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import assert_never
 
 import numpy as np
 
 from isamap.diagnostics import ToolError, fail
-from isamap.pipeline.arrays import output_names
+from isamap.emit.source import CSource
+from isamap.hw.accelerator import Accelerator, Toolchain
 from isamap.pipeline.options import Clock
 from isamap.pipeline.result import Arrays, Execution, Result
-from isamap.pipeline.way import Choice, native_choice
-
-if TYPE_CHECKING:
-    from isamap.run.callable import Compiled
+from isamap.pipeline.way import Choice
+from isamap.run.build import build_program, build_shared
+from isamap.run.callable import Compiled
+from isamap.run.outcome import Crash
+from isamap.run.program import run_program
+from isamap.run.worker import Loaded, Worker
+from isamap.sim.run import simulate
 
 # Timed runs after the first: enough for a median, short enough not to be waited for.
 _REPEATS = 5
 
 
+def build(result: Result, choice: Choice, clock: Clock) -> Path | None:
+    """Compile what the chosen way runs, if anything; ToolError when the compiler refuses."""
+    match choice.way:
+        case "native":
+            with clock.stage("compile"):
+                return build_shared(_source(result), result.accelerator)
+        case "program":
+            with clock.stage("compile"):
+                return build_program(_source(result), result.accelerator)
+        case "simulated" | "none":
+            return None
+        case never:
+            assert_never(never)
+
+
 def execute(
     result: Result,
     choice: Choice,
+    built: Path | None,
     arrays: Mapping[str, np.ndarray],
     symbols: Mapping[str, int],
     threads: int,
@@ -30,14 +51,111 @@ def execute(
 ) -> Execution:
     """Run a mapped kernel on arrays in the chosen way.
 
-    Raises ToolError when the compiler refuses the code, or the code crashes or does not end.
+    ``built`` is what :func:`build` returned.  Raises ToolError when the code crashes or does not
+    end.
     """
     match choice.way:
         case "native":
-            return _native(result, arrays, symbols, threads, clock, timed)
+            assert built is not None
+            return _native(result, built, arrays, symbols, threads, clock, timed)
         case "program":
-            return _program(result, arrays, symbols, threads, clock)
+            assert built is not None
+            return _program(result, built, arrays, symbols, threads, clock)
         case "simulated":
             return _simulated(result, choice, arrays, symbols, clock)
         case "none":
             return Execution("none", choice.reason, choice.hint, symbols)
+        case never:
+            assert_never(never)
+
+
+def compile_callable(result: Result) -> Compiled:
+    """Return the kernel as a function in this process; ToolError when that cannot be."""
+    source = _source(result)
+    return Compiled(source, build_shared(source, result.accelerator))
+
+
+def _native(
+    result: Result,
+    built: Path,
+    arrays: Mapping[str, np.ndarray],
+    symbols: Mapping[str, int],
+    threads: int,
+    clock: Clock,
+    timed: bool,
+) -> Execution:
+    loaded = Loaded(built, _source(result))
+    with clock.stage("run"), Worker() as worker:
+        outputs = _outcome(worker.run(loaded, arrays, symbols, threads))
+        seconds = None
+        if timed:
+            samples = worker.time([loaded], arrays, symbols, threads, repeats=_REPEATS)
+            if isinstance(samples, Crash):
+                raise ToolError(samples.diagnostic)
+            seconds = median(samples[0])
+    return Execution(
+        "native",
+        symbols=symbols,
+        outputs=outputs,
+        seconds=seconds,
+        compiler=_compiler(result.accelerator),
+    )
+
+
+def _program(
+    result: Result,
+    built: Path,
+    arrays: Mapping[str, np.ndarray],
+    symbols: Mapping[str, int],
+    threads: int,
+    clock: Clock,
+) -> Execution:
+    runner = _toolchain(result.accelerator).runner
+    with clock.stage("run"):
+        outcome = run_program(built, runner, _source(result), arrays, symbols, threads)
+    return Execution(
+        "program",
+        symbols=symbols,
+        outputs=_outcome(outcome),
+        compiler=_compiler(result.accelerator),
+    )
+
+
+def _simulated(
+    result: Result,
+    choice: Choice,
+    arrays: Mapping[str, np.ndarray],
+    symbols: Mapping[str, int],
+    clock: Clock,
+) -> Execution:
+    with clock.stage("simulate"):
+        done = simulate(result.lowered, result.accelerator, arrays, symbols)
+    return Execution(
+        "simulated",
+        choice.reason,
+        choice.hint,
+        symbols=symbols,
+        outputs=done.outputs,
+        cycles=float(done.cycles),
+    )
+
+
+def _outcome(outcome: Arrays | Crash) -> Arrays:
+    if isinstance(outcome, Crash):
+        raise ToolError(outcome.diagnostic)
+    return outcome
+
+
+def _source(result: Result) -> CSource:
+    if result.source is None:
+        raise ToolError(fail("E742", f"there is no C to compile: {result.no_c}"))
+    return result.source
+
+
+def _toolchain(accelerator: Accelerator) -> Toolchain:
+    assert accelerator.toolchain is not None, "the way to run was chosen by it"
+    return accelerator.toolchain
+
+
+def _compiler(accelerator: Accelerator) -> str:
+    return _toolchain(accelerator).compiler[0]

@@ -1,6 +1,6 @@
 """What the path yields: a mapped kernel, how it was run, and whether the result is right."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -64,8 +64,8 @@ class Tuning:
     trials: int
     failed: int
     measured: bool
-    first: float
-    best: float
+    first: float | None
+    best: float | None
     interrupted: bool
 
 
@@ -100,17 +100,17 @@ class Result:
         """The text of the C file; None where the description makes no C."""
         return self.source.text if self.source else None
 
-    def compile(self, threads: int = 1) -> "Compiled | Callable[..., Arrays]":
-        """Return a function on arrays, ``f(X=..., P=...) -> {"Y": ...}``.
+    def compile(self) -> "Compiled":
+        """Return a function on arrays: ``f(A, B)``, ``f(A=a, B=b, out=c, threads=2)``.
 
-        Arrays have the kernel's shapes and types (``Buffer.dtype.numpy``); contiguous ones are not
-        copied.  It may be called from several threads at once; ``threads`` is the number that one
-        call may use itself.  Raises ToolError when the compiler is missing or fails, or when this
-        machine cannot run the code.
+        Arrays have the kernel's shapes and element types (``Buffer.dtype.numpy``: ml_dtypes for
+        bf16, f8 and 4-bit integers); contiguous ones are not copied.  It may be called from several
+        threads at once.  Raises ToolError when the description may not be compiled or the compiler
+        is missing or fails.
         """
-        from isamap.pipeline.execute import compile_callable  # ctypes and compilers
+        from isamap.pipeline.execute import compile_callable  # the runner imports this module
 
-        return compile_callable(self, threads)
+        return compile_callable(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,6 @@ class Execution:
     reason: str = ""
     hint: str = ""
     symbols: Mapping[str, int] | None = None
-    arrays: Arrays | None = None
     outputs: Arrays | None = None
     seconds: float | None = None
     cycles: float | None = None

@@ -48,14 +48,14 @@ class Records:
     """A file of measurements; OSError when it cannot be read or written."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def read(self, key: Key) -> list[Record]:
         """Return what was measured under a key, the fastest first."""
-        if not self._path.exists():
+        if not self.path.exists():
             return []
         found = []
-        for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
             if record := _parse(line, key):
                 found.append(record)
         return sorted(found, key=lambda record: record.seconds)
@@ -73,7 +73,7 @@ class Records:
                 "seconds": record.seconds,
             }
         )
-        with self._path.open("ab+") as file:
+        with self.path.open("ab+") as file:
             if file.tell() > 0:
                 file.seek(-1, 2)
                 if file.read(1) != b"\n":

@@ -1,0 +1,58 @@
+"""The whole path for one kernel: map, build, run, check, report."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from isamap.hw.accelerator import Accelerator
+from isamap.interp.inputs import random_inputs
+from isamap.ir.nodes import Kernel
+from isamap.pipeline.execute import build, execute
+from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Clock, Options
+from isamap.pipeline.result import Check, Execution, Report, Result
+from isamap.pipeline.verify import prepare_check
+from isamap.pipeline.way import choose_way
+
+
+def make_report(
+    kernel: Kernel,
+    hardware: Accelerator,
+    options: Options | None = None,
+    clock: Clock | None = None,
+) -> Report:
+    """Map a kernel, run it on random inputs and compare with the reference interpreter.
+
+    Runs natively, as a program or on the simulator, whichever the description and this machine
+    allow; where none is affordable the report says why.  A result that differs is reported, not
+    raised.  Raises NoMappingError, ToolError for a compiler that refuses the code and for code that
+    crashes, VerifyError for an access that the inputs lead out of bounds.
+    """
+    options, clock = options or Options(), clock or Clock()
+    result = map_kernel(kernel, hardware, options, clock.tell)
+    clock.seconds.update(result.seconds)
+    execution, check = _run_and_check(result, options, clock)
+    return Report(result, execution, check, {**clock.seconds, "total": clock.total()})
+
+
+def _run_and_check(
+    result: Result, options: Options, clock: Clock
+) -> tuple[Execution, Check | None]:
+    symbols = result.symbols
+    if set(symbols) != set(result.kernel.symbols):
+        names = ", ".join(result.kernel.symbols)
+        reason = f"no size tried for {names} fits"
+        return Execution("none", reason, f"--set {result.kernel.symbols[0]}=64 gives one"), None
+    choice = choose_way(result, symbols, options.simulate)
+    if choice.way == "none":
+        return Execution("none", choice.reason, choice.hint, symbols), None
+    with clock.stage("inputs"):
+        arrays = random_inputs(result.kernel, symbols, options.seed)
+    # The compiler is a process of its own: meanwhile, this one interprets.
+    with ThreadPoolExecutor(1) as pool:
+        building = pool.submit(build, result, choice, clock)
+        with clock.stage("interpret"):
+            compare = prepare_check(result, arrays, symbols, options.seed)
+        built = building.result()
+    execution = execute(result, choice, built, arrays, symbols, options.threads, clock)
+    assert execution.outputs is not None
+    with clock.stage("compare"):
+        return execution, compare(execution.outputs)

@@ -1,14 +1,12 @@
 """C literals of exactly the value that a literal of the language has, and C types of memory."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
 
+from isamap.interp.rounding import constant
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Literal
-
-_SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 _MEMORY = {
     "f64": "double",
@@ -37,35 +35,14 @@ def is_raw(dtype: DType) -> bool:
 
 def float_value(literal: Literal) -> float:
     """Return the value of a float literal: its decimal, rounded once to its type."""
-    if literal.text in _SPECIAL:
-        return _SPECIAL[literal.text]
-    exact = Fraction(literal.text)
-    if exact == 0:
-        return -0.0 if literal.text.startswith("-") else 0.0
-    return _nearest(exact, literal.dtype)
-
-
-def _nearest(exact: Fraction, dtype: DType) -> float:
-    magnitude = abs(exact)
-    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    if Fraction(2) ** exponent > magnitude:
-        exponent -= 1
-    # The type without infinities has one binade more than its bias says.
-    least = -6 if dtype.name == "f8e4m3" else 1 - dtype.max_exponent
-    quantum = Fraction(2) ** (max(exponent, least) - dtype.precision + 1)
-    rounded = round(exact / quantum) * quantum
-    if abs(rounded) >= Fraction(2) ** (dtype.max_exponent + 1):
-        rounded_up = math.nan if dtype.name == "f8e4m3" else math.inf
-        return math.copysign(rounded_up, exact)
-    value = float(rounded)
-    return math.nan if dtype.name == "f8e4m3" and abs(value) > 448 else value
+    return float(constant(literal))
 
 
 def value_text(literal: Literal) -> str:
     """Return the literal as a C constant of its value; floats that C lacks become ``float``."""
     if literal.dtype.is_float:
         return _float_text(float_value(literal), literal.dtype)
-    return _integer_text(_integer(literal), literal.dtype)
+    return _integer_text(int(constant(literal)), literal.dtype)
 
 
 def memory_text(literal: Literal) -> str:
@@ -93,14 +70,6 @@ def _hex(value: float) -> str:
     whole, _, digits = head.partition(".")
     digits = digits.rstrip("0")
     return f"{whole}.{digits}p{exponent}" if digits else f"{whole}p{exponent}"
-
-
-def _integer(literal: Literal) -> int:
-    if literal.dtype.kind == "bool":
-        return int(literal.text not in ("false", "0"))
-    value = Fraction(literal.text)
-    assert value.denominator == 1, "integer literals are whole numbers"
-    return int(value)
 
 
 def _integer_text(value: int, dtype: DType) -> str:

@@ -1,6 +1,5 @@
 """Instruction calls: a description's C template with its placeholders filled in."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
@@ -9,11 +8,10 @@ from isamap.diagnostics import HardwareError, fail
 from isamap.emit import literals, names
 from isamap.emit.expressions import Env, operand, text
 from isamap.hw.accelerator import Accelerator, Entry
+from isamap.hw.template import render
 from isamap.ir.index import Index, product
 from isamap.ir.nodes import Buffer, Literal
 from isamap.lower.nodes import Call, Operand, Register, Window
-
-_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ def call_lines(call: Call, machine: Machine, env: Env) -> list[str]:
         raise HardwareError(
             fail("E514", f"instruction {entry.name} has no C template (emit)", entry.span)
         )
-    filled = fill(entry, _values(call, entry, machine, env))
+    filled = render(entry.emit, _values(call, entry, machine, env))
     lines = [line.rstrip() for line in filled.strip("\n").splitlines()]
     if not lines:
         return []
@@ -60,22 +58,6 @@ def call_lines(call: Call, machine: Machine, env: Env) -> list[str]:
     if len(lines) > 1 or ";" in lines[0][:-1]:
         return ["{", *(f"    {line}" if line else "" for line in lines), "}"]
     return lines
-
-
-def fill(entry: Entry, values: Mapping[str, str]) -> str:
-    """Return the entry's template with ``{name}`` replaced and doubled braces made single."""
-
-    def replacement(found: re.Match[str]) -> str:
-        if found[0] in ("{{", "}}"):
-            return found[0][0]
-        if found[1] not in values:
-            raise HardwareError(
-                fail("E515", f"template of {entry.name} uses unknown {found[0]}", entry.span)
-            )
-        return values[found[1]]
-
-    assert entry.emit is not None
-    return _PLACEHOLDER.sub(replacement, entry.emit)
 
 
 def _values(call: Call, entry: Entry, machine: Machine, env: Env) -> dict[str, str]:

@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -88,10 +89,14 @@ def _build(
     if result.exists():
         return result
     home.mkdir(parents=True, exist_ok=True)
+    # Everything is made under another name first: whoever builds the same at the same time finds
+    # all of a file or nothing.
+    mine = f"{os.getpid()}-{threading.get_ident()}.part"
     c_file = home / f"{name}.c"
-    c_file.write_text(text)
-    # Built under another name first: whoever builds the same at the same time finds all or nothing.
-    partial = home / f"{result.name}.{os.getpid()}.part"
+    text_file = home / f"{c_file.name}.{mine}"
+    text_file.write_text(text)
+    text_file.replace(c_file)
+    partial = home / f"{result.name}.{mine}"
     # The text stands before the options, which may name libraries.
     command = [*tools.compiler, str(c_file), "-o", str(partial), *options]
     _compile(command, timeout)

@@ -8,7 +8,7 @@ from isamap.emit import copies, expressions, names, workspace
 from isamap.emit.copies import copy_function
 from isamap.emit.expressions import Env, condition, conjunction, text
 from isamap.emit.header import header_text, signature, workspace_signature
-from isamap.emit.liveness import Use, buffers_used, calls, has_parallel, registers_used
+from isamap.emit.liveness import buffers_used, calls, has_parallel, registers_used
 from isamap.emit.source import CSource, Parameter
 from isamap.emit.templates import Machine, call_lines
 from isamap.hw.accelerator import Accelerator
@@ -26,6 +26,7 @@ from isamap.lower.nodes import (
 )
 
 _INDENT = "    "
+_WIDTH = 100
 
 
 def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> CSource:
@@ -228,19 +229,29 @@ class _Writer:
             self._put("{")
             self.depth += 1
         uses = registers_used(scope.body, self.machine)
+        self._declare(tuple(r for r in scope.registers if r.name in uses))
         for register in scope.registers:
-            use = uses.get(register.name)
-            if use is not None:
-                self._declare(register, use)
+            if uses.get(register.name) == "written":
+                self._put(f"(void){names.register(register.name)};")
         self._nodes(scope.body, env)
         if not alone:
             self.depth -= 1
             self._put("}")
 
-    def _declare(self, register: Register, use: Use) -> None:
-        self._put(f"{self.machine.register_type(register)} {names.register(register.name)};")
-        if use == "written":
-            self._put(f"(void){names.register(register.name)};")
+    def _declare(self, registers: tuple[Register, ...]) -> None:
+        """Declare a C variable for each register, as many of one type as fit on a line."""
+        line, last = "", ""
+        for register in registers:
+            kind, name = self.machine.register_type(register), names.register(register.name)
+            longer = f"{line}, {name}"
+            if kind == last and len(longer) + len(_INDENT) * self.depth < _WIDTH:
+                line = longer
+                continue
+            if line:
+                self._put(f"{line};")
+            line, last = f"{kind} {name}", kind
+        if line:
+            self._put(f"{line};")
 
 
 def _for(loop: Loop, env: Env) -> str:

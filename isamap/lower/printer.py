@@ -1,0 +1,127 @@
+"""A lowered kernel as text for people and golden files; the same input gives the same text."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import assert_never
+
+from isamap.ir.index import Index
+from isamap.ir.nodes import Literal
+from isamap.lower.nodes import (
+    Array,
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    LoweredKernel,
+    Node,
+    Operand,
+    Register,
+    Scope,
+    Window,
+)
+
+_INDENT = "  "
+
+
+def print_lowered(lowered: LoweredKernel) -> str:
+    """Return the text of a lowered kernel, a line for each node, bodies indented."""
+    lines = [f"lowered {lowered.name}({', '.join(lowered.symbols)}) {{"]
+    lines += [_INDENT + _array(array) for array in lowered.arrays]
+    lines += [f"{_INDENT}requires {_condition(index)}" for index in lowered.requires]
+    lines += [_INDENT + line for line in _nodes(lowered.body)]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _array(array: Array) -> str:
+    private = "private " if array.private else ""
+    return f"{private}{array.role} {array.name} : {array.dtype}[{array.size}]"
+
+
+def _nodes(nodes: tuple[Node, ...]) -> Iterator[str]:
+    for node in nodes:
+        yield from _node(node)
+
+
+def _node(node: Node) -> Iterator[str]:
+    match node:
+        case Call():
+            yield _call(node)
+        case Loop(counter, count, body, parallel):
+            yield f"{'parallel ' if parallel else ''}for {counter} in 0..{_bound(count)} {{"
+            yield from _indented(body)
+            yield "}"
+        case Guard(conditions, body, otherwise):
+            yield f"if {_conditions(conditions)} {{"
+            yield from _indented(body)
+            if otherwise:
+                yield "} else {"
+                yield from _indented(otherwise)
+            yield "}"
+        case Scope(registers, body):
+            yield "scope {"
+            yield from (_INDENT + line for line in _registers(registers))
+            yield from _indented(body)
+            yield "}"
+        case Copy():
+            yield _copy(node)
+        case _:
+            assert_never(node)
+
+
+def _indented(body: tuple[Node, ...]) -> Iterator[str]:
+    return (_INDENT + line for line in _nodes(body))
+
+
+def _registers(registers: tuple[Register, ...]) -> Iterator[str]:
+    """Yield a declaration for each run of registers of one kind."""
+    for (storage, dtype, shape), same in groupby(
+        registers, key=lambda r: (r.storage, r.dtype.name, r.shape)
+    ):
+        extents = ", ".join(map(str, shape))
+        yield f"{', '.join(r.name for r in same)} : {dtype}[{extents}] @ {storage}"
+
+
+def _call(call: Call) -> str:
+    arguments = ", ".join(f"{name} = {_operand(place)}" for name, place in call.operands)
+    symbols = ", ".join(f"{name} = {index}" for name, index in call.symbols)
+    return f"{call.instruction}({arguments}{'; ' if symbols else ''}{symbols})"
+
+
+def _operand(place: Operand) -> str:
+    match place:
+        case Register(name):
+            return name
+        case Window(buffer, offset):
+            return f"{buffer}[{offset}]"
+        case Literal(text, dtype):
+            return f"{dtype}({text})"
+        case Index():
+            return f"index({place})"
+        case _:
+            assert_never(place)
+
+
+def _copy(copy: Copy) -> str:
+    box = ", ".join(f"{name} in 0..{_bound(count)}" for name, count in copy.counters)
+    target = f"{copy.target}[{copy.target_offset}]"
+    fill = f"{copy.fill.dtype}({copy.fill.text})" if copy.fill is not None else ""
+    source = f"{copy.source}[{copy.source_offset}]" if copy.source is not None else fill
+    text = f"copy {target} = {source}"
+    if box:
+        text += f" for {box}"
+    if copy.conditions:
+        text += f" where {_conditions(copy.conditions)}"
+        text += f" else {fill}" if fill else ""
+    return text
+
+
+def _conditions(conditions: tuple[Index, ...]) -> str:
+    return " and ".join(map(_condition, conditions)) or "true"
+
+
+def _condition(index: Index) -> str:
+    return f"{index} >= 0"
+
+
+def _bound(count: Index) -> str:
+    return str(count) if len(count.terms) <= 1 else f"({count})"

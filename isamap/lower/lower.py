@@ -30,8 +30,8 @@ def lower(
     context = Context(bound, accelerator, producers or Producers(accelerator))
     context.names |= {b.name for b in bound.buffers} | {e.name for e in bound.extents}
     for buffer in bound.buffers:
-        role = "local" if buffer.role == "local" else buffer.role
-        context.arrays.append(Array(buffer.name, role, buffer.dtype, product(buffer.shape)))
+        size = product(buffer.shape)
+        context.arrays.append(Array(buffer.name, buffer.role, buffer.dtype, size))
     body: list[Node] = []
     written: set[str] = set()
     for statement, own in zip(bound.statements, schedule.statements, strict=True):
@@ -40,15 +40,26 @@ def lower(
     return LoweredKernel(bound.name, bound.symbols, tuple(context.arrays), tuple(body))
 
 
+def statement_kernel(kernel: Kernel, number: int) -> Kernel:
+    """Return a kernel of one statement only; what other statements leave to it is its input."""
+    statement = kernel.statements[number]
+    before = {s.target.buffer for s in kernel.statements[:number]}
+    buffers = tuple(
+        replace(b, role="inout") if b.name in before and b.role in ("out", "local") else b
+        for b in kernel.buffers
+    )
+    return replace(kernel, buffers=buffers, statements=(statement,))
+
+
 def lower_statement(
     context: Context, statement: Statement, schedule: StatementSchedule, written: set[str]
 ) -> tuple[Node, ...]:
     """Return the nodes of one statement; ``written`` are the buffers that have content already."""
     buffer = context.buffers[statement.target.buffer]
     fresh = buffer.role in ("out", "local") and buffer.name not in written
-    matched = replace_statement(schedule, zero_based(statement))
-    direct = fresh and _covers(matched.mapping.matching.statement, buffer)
-    lowering = StatementLowering(context, matched, "identity" if direct else "load")
+    assert schedule.mapping.matching.statement == zero_based(statement)
+    direct = fresh and _covers(schedule.mapping.matching.statement, buffer)
+    lowering = StatementLowering(context, schedule, "identity" if direct else "load")
     nodes: list[Node] = []
     if fresh and statement.reduction != "=" and (not direct or lowering.result_in_memory):
         value = identity(statement.reduction, buffer.dtype)
@@ -56,12 +67,6 @@ def lower_statement(
     ranges = {name: SYMBOL_RANGE for name in context.kernel.symbols}
     nest = Nest(lowering).build(ranges)
     return (*nodes, *lowering.copies, *nest)
-
-
-def replace_statement(schedule: StatementSchedule, statement: Statement) -> StatementSchedule:
-    """Return the schedule, which must be of ``statement``: a schedule fits one statement only."""
-    assert schedule.mapping.matching.statement == statement, "the schedule is of this statement"
-    return replace(schedule)
 
 
 def _covers(statement: Statement, buffer: Buffer) -> bool:

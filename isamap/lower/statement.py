@@ -274,7 +274,9 @@ class StatementLowering:
     def store_fit(self, partial: frozenset[str]) -> Fit | None:
         """Return how a root instruction that writes memory takes the result's elements."""
         wanted = self.result(partial)
-        return wanted and self._fit(self.needle.target.buffer, wanted, self.output, storing=True)
+        if wanted is None:
+            return None
+        return self._fit(self.needle.target.buffer, wanted, self.output, storing=True)
 
     def result_digits(self) -> tuple[tuple[PlacedDigit, ...], ...]:
         """Return the digits along each dimension of the result."""

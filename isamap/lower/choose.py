@@ -1,0 +1,131 @@
+"""The first choice: for each statement the mapping whose first schedule is estimated fastest."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Kernel
+from isamap.ir.statements import bind_extents
+from isamap.lower.cost import Estimate, estimate
+from isamap.lower.lower import lower, statement_kernel
+from isamap.lower.nodes import LoweredKernel
+from isamap.mapping import matching
+from isamap.mapping.matching import Enumeration
+from isamap.mapping.produce import Producers
+from isamap.schedule.first import first_schedule
+from isamap.schedule.schedule import Schedule, StatementSchedule
+
+TRIED_PER_INSTRUCTION = 3
+"""Mappings of one instruction that are scheduled and estimated, the best utilised first."""
+
+TRIED = 12
+"""Mappings of one statement that are scheduled and estimated before the choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A mapping with its first schedule and estimate, or the reason why it has none."""
+
+    mapping: matching.Mapping
+    schedule: StatementSchedule | None
+    estimate: Estimate | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The chosen schedule, what it lowers to, and what else was considered, by statement."""
+
+    schedule: Schedule
+    lowered: LoweredKernel
+    estimate: Estimate
+    alternatives: tuple[tuple[Alternative, ...], ...]
+
+
+def choose(
+    kernel: Kernel,
+    accelerator: Accelerator,
+    enumerations: Sequence[Enumeration],
+    threads: int = 1,
+    symbols: Mapping[str, int] | None = None,
+    producers: Producers | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Choice:
+    """Return the first choice for a kernel.
+
+    ``enumerations`` has one entry per statement of the kernel.  ``symbols`` are typical values of
+    the run-time extents, for the estimates.  NoMappingError if some statement has no mapping that
+    can be lowered; the message gives the reason of each that was tried.
+    """
+    shared = producers or Producers(accelerator)
+    chosen: list[StatementSchedule] = []
+    considered: list[tuple[Alternative, ...]] = []
+    for number, enumeration in enumerate(enumerations):
+        if progress is not None:
+            progress(f"scheduling statement {number + 1} of {len(enumerations)}")
+        found = alternatives(kernel, accelerator, number, enumeration, threads, symbols, shared)
+        best = min(
+            (a for a in found if a.estimate is not None),
+            key=lambda a: a.estimate.cycles if a.estimate else 0.0,
+            default=None,
+        )
+        if best is None or best.schedule is None:
+            raise NoMappingError(_no_mapping(enumeration, found, accelerator))
+        chosen.append(best.schedule)
+        considered.append(found)
+    schedule = Schedule(tuple(chosen))
+    lowered = lower(kernel, accelerator, schedule, shared)
+    total = estimate(lowered, accelerator, symbols)
+    return Choice(schedule, lowered, total, tuple(considered))
+
+
+def alternatives(
+    kernel: Kernel,
+    accelerator: Accelerator,
+    number: int,
+    enumeration: Enumeration,
+    threads: int,
+    symbols: Mapping[str, int] | None,
+    producers: Producers,
+) -> tuple[Alternative, ...]:
+    """Return the mappings of one statement that were tried, in the order of the enumeration."""
+    bound = bind_extents(kernel)
+    buffers = {b.name: b for b in bound.buffers}
+    tried: dict[str, int] = {}
+    found: list[Alternative] = []
+    lowered_one = False
+    for mapping in enumeration.mappings:
+        name = mapping.matching.needle.name
+        enough = len(found) >= TRIED or tried.get(name, 0) >= TRIED_PER_INSTRUCTION
+        if enough and lowered_one:
+            continue
+        try:
+            schedule = first_schedule(mapping, accelerator, producers, buffers, threads)
+            alone = statement_kernel(kernel, number)
+            lowered = lower(alone, accelerator, Schedule((schedule,)), producers)
+        except ScheduleError as error:
+            found.append(Alternative(mapping, None, None, error.diagnostics[0].message))
+            continue
+        tried[name] = tried.get(name, 0) + 1
+        lowered_one = True
+        cost = estimate(lowered, accelerator, symbols)
+        found.append(Alternative(mapping, schedule, cost))
+    return tuple(found)
+
+
+def _no_mapping(
+    enumeration: Enumeration, found: Sequence[Alternative], accelerator: Accelerator
+) -> Diagnostic:
+    target = enumeration.statement.target.buffer
+    reasons = tuple(
+        Diagnostic("", f"{a.mapping.matching.needle.name}: {a.reason}", severity="note")
+        for a in {a.reason: a for a in found}.values()
+    )
+    return Diagnostic(
+        "E301",
+        f"nothing on {accelerator.name} computes the statement that writes {target}",
+        enumeration.statement.span,
+        hint="map on portable_c, or extend the description by it, to run it as scalar C",
+        notes=reasons[:10],
+    )

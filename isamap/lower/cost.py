@@ -1,0 +1,245 @@
+"""What a lowered kernel costs on its machine, by counting: instructions, chains, bytes.
+
+The model walks the loop nest once.  An innermost body takes the longest of its units' work, its
+issue slots, and the chain of dependent updates of one register.  Each array's traffic into a cache
+level is the footprint of the deepest loops that fit two thirds of it, times the iterations outside.
+Element copies come on top.  Extents that are known at run time only are taken from ``symbols``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.ir.index import Index
+from isamap.lower.nodes import (
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    LoweredKernel,
+    Node,
+    Register,
+    Scope,
+    Window,
+)
+
+ASSUMED_SYMBOL = 256
+"""Extent taken for a symbol without a value."""
+
+COPY_CYCLES = 0.5
+"""Cycles an element of a copy whose innermost counter is contiguous on both sides."""
+
+SCATTER_CYCLES = 1.5
+"""Cycles an element of any other copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Cycles of one core, what bounds them, and the parts: units, 'chain', storages, 'copies'."""
+
+    cycles: float
+    bound_by: str
+    parts: Mapping[str, float]
+    instructions: Mapping[str, float]
+
+
+@dataclass(slots=True)
+class _Work:
+    """Cycles of a piece of code by what they are spent on."""
+
+    cycles: float = 0.0
+    units: dict[str, float] = field(default_factory=dict)
+    chain: float = 0.0
+    counts: dict[str, float] = field(default_factory=dict)
+    copies: float = 0.0
+
+    def add(self, other: "_Work", times: float) -> None:
+        self.cycles += other.cycles * times
+        self.chain += other.chain * times
+        self.copies += other.copies * times
+        for name, amount in other.units.items():
+            self.units[name] = self.units.get(name, 0.0) + amount * times
+        for name, amount in other.counts.items():
+            self.counts[name] = self.counts.get(name, 0.0) + amount * times
+
+
+@dataclass(slots=True)
+class _Site:
+    """The places of one array that are read or written with the same strides in the same loops."""
+
+    array: str
+    loops: tuple[tuple[str, float, int], ...]  # counter, count, stride in elements; outermost first
+    offsets: set[int]
+    elements: int
+
+    def footprint(self, depth: int) -> float:
+        """Elements touched by the loops from ``depth`` inwards."""
+        trips = prod(count for _, count, stride in self.loops[depth:] if stride)
+        return len(self.offsets) * self.elements * trips
+
+
+def estimate(
+    lowered: LoweredKernel, accelerator: Accelerator, symbols: Mapping[str, int] | None = None
+) -> Estimate:
+    """Return the estimated cycles of a lowered kernel on one core."""
+    values = {name: ASSUMED_SYMBOL for name in lowered.symbols} | dict(symbols or {})
+    return estimate_nodes(lowered.body, lowered, accelerator, values)
+
+
+def estimate_nodes(
+    nodes: Sequence[Node],
+    lowered: LoweredKernel,
+    accelerator: Accelerator,
+    values: Mapping[str, int],
+) -> Estimate:
+    """Return the estimate of some nodes of a lowered kernel."""
+    walk = _Walk(lowered, accelerator, values)
+    work = walk.nodes(nodes, ())
+    parts = {**work.units, "chain": work.chain, "copies": work.copies}
+    memory = walk.traffic()
+    parts.update(memory)
+    slowest = max(memory.values(), default=0.0)
+    cycles = max(work.cycles, slowest) + 0.1 * min(work.cycles, slowest) + work.copies
+    bound = max(parts, key=lambda name: parts[name]) if parts else "nothing"
+    return Estimate(cycles, bound, parts, work.counts)
+
+
+class _Walk:
+    def __init__(
+        self, lowered: LoweredKernel, accelerator: Accelerator, values: Mapping[str, int]
+    ) -> None:
+        self.accelerator = accelerator
+        self.values = values
+        self.entries: dict[str, Entry] = {e.name: e for e in accelerator.entries}
+        self.units = {u.name: u.count for u in accelerator.units}
+        self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
+        self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
+        self.sites: dict[tuple[object, ...], _Site] = {}
+
+    def value(self, index: Index) -> float:
+        """Return a count, with counters (of triangular loops) taken for 0."""
+        names = {name: self.values.get(name, 0) for name in index.names}
+        return float(index.evaluate(names, lambda *_: 0))
+
+    def nodes(
+        self, nodes: Sequence[Node], loops: tuple[tuple[str, float], ...], weight: float = 1.0
+    ) -> _Work:
+        work = _Work()
+        calls: list[Call] = []
+        for node in self._flatten(nodes):
+            match node:
+                case Call():
+                    calls.append(node)
+                    self._windows(node, loops)
+                case Loop(counter, count, body, _):
+                    trips = max(0.0, self.value(count))
+                    work.add(self.nodes(body, (*loops, (counter, trips))), trips)
+                case Guard(_, body, otherwise):
+                    first = self.nodes(body, loops)
+                    work.add(first, 1.0 if not otherwise else 0.5)
+                    if otherwise:
+                        work.add(self.nodes(otherwise, loops), 0.5)
+                case Copy():
+                    work.copies += self._copy(node)
+        work.add(self._straight(calls), 1.0)
+        return work
+
+    def _flatten(self, nodes: Sequence[Node]) -> list[Node]:
+        found: list[Node] = []
+        for node in nodes:
+            found += self._flatten(node.body) if isinstance(node, Scope) else [node]
+        return found
+
+    def _straight(self, calls: Sequence[Call]) -> _Work:
+        """Return the work of one pass over straight-line calls."""
+        work = _Work()
+        chains: dict[str, float] = {}
+        for call in calls:
+            entry = self.entries[call.instruction]
+            work.counts[entry.name] = work.counts.get(entry.name, 0.0) + 1
+            for unit in entry.units or (entry.name,):
+                busy = float(entry.throughput)
+                work.units[unit] = work.units.get(unit, 0.0) + busy
+            for register in self._updated(entry, call):
+                chains[register] = chains.get(register, 0.0) + float(entry.latency)
+        work.chain = max(chains.values(), default=0.0)
+        issue = (len(calls) + 2) / max(1, self.accelerator.issue)
+        work.cycles = max([issue, work.chain, *work.units.values()])
+        return work
+
+    def _updated(self, entry: Entry, call: Call) -> set[str]:
+        """Return the registers that a call both reads and writes."""
+        roles = {o.name: o.role for o in entry.instruction.operands}
+        read: set[str] = set()
+        written: set[str] = set()
+        for name, place in call.operands:
+            if isinstance(place, Register):
+                if roles[name] != "out":
+                    read.add(place.name)
+                if roles[name] in ("out", "inout"):
+                    written.add(place.name)
+        return read & written
+
+    def _windows(self, call: Call, loops: tuple[tuple[str, float], ...]) -> None:
+        entry = self.entries[call.instruction]
+        for name, place in call.operands:
+            if not isinstance(place, Window):
+                continue
+            operand = entry.instruction.operand(name)
+            spans = [self._span(extent, call) for extent in operand.shape]
+            names = {c for c, _ in loops}
+            strides = tuple((c, n, int(self.value(place.offset.coefficient(c)))) for c, n in loops)
+            rest = int(self.value(place.offset.substitute(dict.fromkeys(names, 0))))
+            key = (place.buffer, strides, prod(spans))
+            site = self.sites.setdefault(
+                key, _Site(place.buffer, strides, set(), max(1, prod(spans)))
+            )
+            site.offsets.add(rest)
+
+    def _span(self, extent: Index, call: Call) -> int:
+        values = {name: int(self.value(index)) or 1 for name, index in call.symbols}
+        known = {name: values.get(name, 1) for name in extent.names}
+        return int(extent.evaluate(known))
+
+    def _copy(self, copy: Copy) -> float:
+        elements = prod(max(0.0, self.value(count)) for _, count in copy.counters)
+        last = copy.counters[-1][0] if copy.counters else ""
+        contiguous = self.value(copy.target_offset.coefficient(last)) == 1
+        if copy.source is not None:
+            contiguous &= self.value(copy.source_offset.coefficient(last)) == 1
+        return elements * (COPY_CYCLES if contiguous else SCATTER_CYCLES)
+
+    def traffic(self) -> dict[str, float]:
+        """Return the cycles that each cache or memory needs to deliver what is asked of it."""
+        levels = [s for s in self.accelerator.storages if s.kind in ("cache", "memory")]
+        result: dict[str, float] = {}
+        inner: float | None = None
+        for storage in levels:
+            if storage.read is not None:
+                amount = self._bytes_through(inner)
+                result[storage.name] = amount / float(storage.read)
+            inner = float(storage.size) if storage.size else inner
+        return result
+
+    def _bytes_through(self, capacity: float | None) -> float:
+        """Return the bytes that pass into a cache of ``capacity`` (None: into registers)."""
+        groups: dict[tuple[tuple[str, float], ...], list[_Site]] = {}
+        for site in self.sites.values():
+            groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
+        amount = 0.0
+        for loops, sites in groups.items():
+            depth = len(loops)
+            while capacity is not None and depth > 0:
+                held = sum(s.footprint(depth - 1) * self.bytes[s.array] for s in sites)
+                if held > capacity * 2 / 3:
+                    break
+                depth -= 1
+            for site in sites:
+                outside = [(n, stride) for _, n, stride in site.loops[:depth]]
+                # The innermost of the outer loops that do not move the site leave it where it is.
+                while outside and not outside[-1][1] and capacity is not None:
+                    outside.pop()
+                trips = prod(n for n, _ in outside)
+                amount += site.footprint(depth) * trips * self.bytes[site.array]
+        return amount

@@ -1,0 +1,311 @@
+"""A first schedule, by rules: register blocks, loop order, treatments.  No search.
+
+The rules are those that hand-written kernels follow.  A register block has enough results in flight
+to cover the latency of the instruction, fits the registers, and needs few loads for each call.
+Reductions run inside the results; small ones are unrolled into the block, where neighbouring
+windows share their loads.
+"""
+
+from collections.abc import Mapping as Dict
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from isamap.diagnostics import Diagnostic, ScheduleError
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Access, Buffer
+from isamap.mapping.matching import Mapping
+from isamap.mapping.produce import Producers
+from isamap.schedule.schedule import Level, StatementSchedule, Treatment
+from isamap.schedule.treatment import Treatments, inputs, numeric
+
+ASSUMED_EXTENT = 1009
+"""What a symbolic extent is taken for when a block is chosen: large, and a multiple of nothing."""
+
+CALLS_IN_BODY = 128
+"""Calls of one unrolled body: more of them fill the instruction cache and the compiler's time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A mapping with the numbers that a block is chosen by."""
+
+    mapping: Mapping
+    extents: Dict[str, int]
+    tile: Dict[str, int]
+    outputs: tuple[str, ...]
+    reductions: tuple[str, ...]
+    frozen: frozenset[str]
+
+
+def first_schedule(
+    mapping: Mapping,
+    accelerator: Accelerator,
+    producers: Producers,
+    buffers: Dict[str, Buffer],
+    threads: int = 1,
+) -> StatementSchedule:
+    """Return a schedule for one mapping of a statement.
+
+    ScheduleError if an operand can reach the instruction in no way.
+    """
+    treatments = Treatments(mapping, producers, buffers)
+    chosen: list[Treatment] = []
+    costs: dict[str, float] = {}
+    for operand, _ in mapping.matching.operands:
+        kinds = treatments.feasible(operand)
+        if kinds is None:
+            name = mapping.matching.needle.name
+            raise ScheduleError(
+                Diagnostic("E401", f"operand '{operand}' of {name} cannot be brought to it")
+            )
+        chosen += kinds
+        costs[operand] = treatments.cost(operand, kinds[0]) if kinds else 0.0  # type: ignore[assignment]
+    shape = read_shape(mapping)
+    block = choose_block(shape, accelerator, costs, treatments)
+    chosen = _pack_aliased(shape, chosen, accelerator, treatments)
+    levels = order_levels(shape, block, accelerator, threads)
+    return StatementSchedule(mapping, levels, tuple(chosen))
+
+
+def read_shape(mapping: Mapping) -> Shape:
+    """Return the numbers of a mapping; symbols are taken for :data:`ASSUMED_EXTENT`."""
+    statement = mapping.matching.statement
+    names = [v.name for v in statement.variables]
+    extents = {v.name: numeric(v.extent, ASSUMED_EXTENT) for v in statement.variables}
+    used = frozenset().union(*(index.names for index in statement.target.indices))
+    alone: set[str] = set()
+    for index in statement.target.indices:
+        own = index.names & extents.keys()
+        if len(own) == 1 and index.is_linear_in(own):
+            alone |= own
+    return Shape(
+        mapping,
+        extents,
+        {v: mapping.tile.get(v, 1) for v in names},
+        tuple(v for v in names if v in used),
+        tuple(v for v in names if v not in used),
+        frozenset(v for v in names if v in used and v not in alone),
+    )
+
+
+# --- the register block -------------------------------------------------------------------------
+def choose_block(
+    shape: Shape, accelerator: Accelerator, costs: Dict[str, float], treatments: Treatments
+) -> dict[str, int]:
+    """Return how many tiles of each variable a register block holds."""
+    room = _room(shape.mapping, accelerator)
+    inner = _unrolled(shape)
+    best: tuple[float, dict[str, int]] | None = None
+    for block in _blocks(shape, room):
+        score = _score(shape, {**block, **inner}, accelerator, costs, treatments, room)
+        if score is not None and (best is None or score < best[0]):
+            best = (score, {**block, **inner})
+    assert best is not None, "the block of one tile is always possible"
+    return best[1]
+
+
+def _room(mapping: Mapping, accelerator: Accelerator) -> int:
+    """Return how many results the target's storage can hold."""
+    needle = mapping.matching.needle
+    operand = needle.entry.instruction.operand(needle.target.buffer)
+    storage = accelerator.storage(operand.storage or "")
+    if storage.kind == "registers":
+        return max(1, storage.count or 1)
+    if storage.kind == "scratchpad":
+        shape = [extent.constant or 1 for extent in operand.shape]
+        size = max(1, operand.dtype.bits * prod(shape) // 8)
+        return max(1, (storage.size or size) // size)
+    return 1
+
+
+def _unrolled(shape: Shape) -> dict[str, int]:
+    """Return the reduction variables that go into the block whole: small windows."""
+    tiles = {v: -(-shape.extents[v] // shape.tile[v]) for v in shape.reductions}
+    if prod(tiles.values()) <= 12:
+        return tiles
+    return {v: 1 for v in shape.reductions}
+
+
+def _blocks(shape: Shape, room: int) -> list[dict[str, int]]:
+    """Return the blocks of at most ``room`` results, over at most three variables."""
+    open_ = [v for v in shape.outputs if v not in shape.frozen]
+    tiles = {v: -(-shape.extents[v] // shape.tile[v]) for v in open_}
+    # The variables with the longest ranges are the ones worth blocking.
+    kept = sorted(open_, key=lambda v: (-min(tiles[v], 8), open_.index(v)))[:4]
+    options = [range(1, min(tiles[v], room) + 1) for v in kept]
+    blocks = []
+    for counts in product(*options):
+        if prod(counts) <= room:
+            block = {v: 1 for v in shape.outputs}
+            block.update(zip(kept, counts, strict=True))
+            blocks.append(block)
+    return blocks
+
+
+def _score(
+    shape: Shape,
+    block: dict[str, int],
+    accelerator: Accelerator,
+    costs: Dict[str, float],
+    treatments: Treatments,
+    room: int,
+) -> float | None:
+    """Return the estimated cycles a call of a block, or None if it does not fit."""
+    entry = shape.mapping.matching.needle.entry
+    results = prod(block[v] for v in shape.outputs)
+    calls = prod(block.values())
+    if calls > max(CALLS_IN_BODY, prod(block[v] for v in shape.reductions)):
+        return None
+    target = entry.storage(shape.mapping.matching.needle.target.buffer)
+    loads = 0.0
+    resident: dict[str, list[int]] = {}
+    for operand, _ in shape.mapping.matching.operands:
+        count = _fragments(shape, operand, block, treatments)
+        loads += count * costs[operand]
+        resident.setdefault(entry.storage(operand), []).append(count)
+    for name, counts in resident.items():
+        storage = accelerator.storage(name)
+        if storage.kind != "registers" or storage.count is None:
+            continue
+        # One operand streams through a register or two; the others stay for the whole block.
+        need = sum(counts) - max(counts) + (2 if len(counts) > 1 or results > 1 else 1)
+        if name == target:
+            need += results
+        if need > storage.count and calls > 1:
+            return None
+    throughput = float(entry.throughput)
+    chained = float(entry.latency) / results
+    compute = max(throughput, chained if shape.reductions else throughput)
+    waste = 1.0
+    for v in shape.outputs:
+        step = block[v] * shape.tile[v]
+        waste *= -(-shape.extents[v] // step) * step / max(1, shape.extents[v])
+    per_call = loads / calls
+    return float((max(compute, per_call) + 0.25 * per_call) * waste**0.5)
+
+
+def _fragments(shape: Shape, operand: str, block: Dict[str, int], treatments: Treatments) -> int:
+    """Return how many different fragments of an operand a block reads."""
+    count = 0
+    for access in {a for name, a in inputs(shape.mapping) if name == operand}:
+        count += _distinct(shape, access, block, treatments)
+    return max(count, 1)
+
+
+def _distinct(shape: Shape, access: Access, block: Dict[str, int], treatments: Treatments) -> int:
+    offsets = np.zeros(1, dtype=np.int64)
+    for position, index in enumerate(access.indices):
+        for v, tiles in block.items():
+            if tiles == 1 or v not in index.names:
+                continue
+            factor = numeric(index.coefficient(v), ASSUMED_EXTENT) or 1
+            steps = np.arange(tiles) * (factor * shape.tile[v]) * 100_003**position
+            offsets = np.unique((offsets[:, None] + steps[None, :]).ravel())
+    return len(offsets)
+
+
+# --- the loops ----------------------------------------------------------------------------------
+def order_levels(
+    shape: Shape, block: Dict[str, int], accelerator: Accelerator, threads: int
+) -> tuple[Level, ...]:
+    """Return the loops: reused panels outermost, reductions inside the results."""
+    steps = {v: block[v] * shape.tile[v] for v in shape.extents}
+    laned = {v for v, tile in shape.tile.items() if tile > 1}
+    accesses = [access for _, access in inputs(shape.mapping) if access.indices]
+    used = [frozenset().union(*(i.names for i in access.indices)) for access in accesses]
+    panel = [v for v in shape.outputs if v in laned and any(v not in names for names in used)]
+    outputs = panel + [v for v in shape.outputs if v not in panel]
+    levels: list[Level] = []
+    parallel = threads <= 1
+    for v in outputs:
+        symbolic = _is_symbolic(shape, v)
+        trips = -(-shape.extents[v] // steps[v])
+        if trips <= 1 and not symbolic:
+            continue
+        share = not parallel and v not in shape.frozen and trips >= threads
+        parallel |= share
+        levels.append(Level(v, steps[v], share))
+    chunk = _chunk(shape, steps, accelerator)
+    inner: list[Level] = []
+    for v in _reduction_order(shape):
+        trips = -(-shape.extents[v] // steps[v])
+        if trips > 1 or _is_symbolic(shape, v):
+            inner.append(Level(v, steps[v]))
+    outer = [Level(v, step) for v, step in chunk.items()]
+    return (*outer, *levels, *inner)
+
+
+def _is_symbolic(shape: Shape, variable: str) -> bool:
+    statement = shape.mapping.matching.statement
+    extent = next(v.extent for v in statement.variables if v.name == variable)
+    return extent.constant is None
+
+
+def _reduction_order(shape: Shape) -> tuple[str, ...]:
+    """Return the reductions, the one that is contiguous in most accesses innermost."""
+
+    def contiguity(v: str) -> int:
+        score = 0
+        for _, access in inputs(shape.mapping):
+            if access.indices and v in access.indices[-1].names:
+                score += 1
+        return score
+
+    names = list(shape.reductions)
+    if not shape.mapping.matching.statement.reduction:
+        return tuple(names)
+    return tuple(sorted(names, key=lambda v: (contiguity(v), names.index(v))))
+
+
+def _chunk(shape: Shape, steps: Dict[str, int], accelerator: Accelerator) -> dict[str, int]:
+    """Return the reduction level outside the results that keeps a panel in the second cache."""
+    caches = [s for s in accelerator.storages if s.kind == "cache" and s.size]
+    if not shape.reductions or not caches:
+        return {}
+    capacity = sorted(s.size or 0 for s in caches)[min(1, len(caches) - 1)]
+    panel = 0
+    for _, access in inputs(shape.mapping):
+        names = frozenset().union(*(i.names for i in access.indices)) if access.indices else set()
+        reach = [shape.extents[v] for v in shape.reductions if v in names]
+        width = [steps[v] for v in shape.outputs if v in names]
+        panel = max(panel, prod(reach) * prod(width) * access.dtype.bytes)
+    longest = max(shape.reductions, key=lambda v: shape.extents[v])
+    if panel <= 0.6 * capacity or shape.extents[longest] < 512:
+        return {}
+    pieces = -(-panel // int(0.4 * capacity))
+    step = -(-shape.extents[longest] // pieces)
+    unit = steps[longest]
+    step = max(unit, -(-step // unit) * unit)
+    return {longest: step} if 128 <= step < shape.extents[longest] else {}
+
+
+def _pack_aliased(
+    shape: Shape, chosen: list[Treatment], accelerator: Accelerator, treatments: Treatments
+) -> list[Treatment]:
+    """Pack operands whose rows lie a multiple of 2 KiB apart and are read again and again.
+
+    Such rows fall into the same few sets of a cache, which then holds almost none of them.
+    """
+    if not any(s.kind == "cache" for s in accelerator.storages):
+        return chosen
+    result = list(chosen)
+    for n, (operand, access) in enumerate(inputs(shape.mapping)):
+        if chosen[n] == "packed" or treatments.cost(operand, "packed") is None:
+            continue
+        names = frozenset().union(*(i.names for i in access.indices)) if access.indices else set()
+        reuse = prod(-(-shape.extents[v] // shape.tile[v]) for v in shape.outputs if v not in names)
+        reference = treatments.reference(operand, access, "direct")
+        laned = {v for v, tile in shape.tile.items() if tile > 1}
+        if reference is None or reuse < 16 or not names & laned:
+            continue
+        pitches = [
+            numeric(reference.offset.coefficient(v), ASSUMED_EXTENT) * access.dtype.bytes
+            for v in shape.reductions
+            if v in names and reference.offset.is_linear_in([v]) and shape.extents[v] >= 16
+        ]
+        if any(pitch and pitch % 2048 == 0 for pitch in pitches):
+            result[n] = "packed"
+    return result

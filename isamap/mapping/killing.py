@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduction
+from isamap.ir.statements import accesses, identity
 
 Value: TypeAlias = Fraction | float | bool
 """A finite number, an infinity, or a truth value."""
@@ -42,8 +43,8 @@ def killing_families(
     """
     known = {name: _number(literal) for name, literal in fixed}
     operands = [name for name in fillable if name not in known]
-    types = {access.buffer: access.dtype for access in _operands(value)}
-    neutral = _identity(reduction, value.dtype)
+    types = {access.buffer: access.dtype for access in accesses(value)}
+    neutral = None if reduction == "=" else _number(identity(reduction, value.dtype))
     families: list[Family] = []
     if neutral is None or len(operands) > 4:
         return (Family((), ()),)
@@ -90,16 +91,6 @@ def _surpasses(one: Family, other: Family) -> bool:
     return all(any(s <= t for s in one.sets) for t in other.sets)
 
 
-def _operands(value: Expr) -> tuple[Access, ...]:
-    match value:
-        case Access():
-            return (value,)
-        case Op(_, args, _):
-            return tuple(chain.from_iterable(map(_operands, args)))
-        case _:
-            return ()
-
-
 def _has_infinity(dtype: DType) -> bool:
     return dtype.is_float and dtype.name != "f8e4m3"
 
@@ -113,23 +104,6 @@ def _extreme(dtype: DType, sign: int) -> Value:
     if _has_infinity(dtype):
         return sign * math.inf
     return Fraction(sign * 448)  # The largest number of f8e4m3, whose all-ones pattern is NaN.
-
-
-def _identity(reduction: Reduction, dtype: DType) -> Value | None:
-    """Return what a reduction may take in without change; None for an assignment."""
-    match reduction:
-        case "=":
-            return None
-        case "+=" | "or=" | "xor=":
-            return zero(dtype)
-        case "*=":
-            return True if dtype.kind == "bool" else Fraction(1)
-        case "max=":
-            return _extreme(dtype, -1)
-        case "min=":
-            return _extreme(dtype, 1)
-        case "and=":
-            return _all_ones(dtype)
 
 
 def _all_ones(dtype: DType) -> Value:

@@ -8,10 +8,10 @@ from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import var
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduction, Statement
 from isamap.ir.operations import REDUCTION_OPERATIONS
+from isamap.ir.statements import accesses
 from isamap.mapping.matching import Needle
 from isamap.mapping.pattern import bindings, size
 from isamap.mapping.readings import CASTS, REDUCTIONS, Readings, read_entry
-from isamap.mapping.rows import accesses
 
 Key: TypeAlias = tuple[Reduction, str, str]
 """Reduction, root operation of the body ('' for a leaf), type of the body."""

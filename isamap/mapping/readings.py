@@ -6,8 +6,9 @@ from isamap.hw.accelerator import Entry
 from isamap.ir.index import const, var
 from isamap.ir.nodes import Access, Coordinate, Expr, Op, Reduction
 from isamap.ir.operations import REDUCTION_OPERATIONS
+from isamap.ir.statements import accesses, substitute_expr
 from isamap.mapping.matching import Axis, Needle
-from isamap.mapping.rows import accesses, entangled, row, split, substituted
+from isamap.mapping.rows import entangled, row, split
 
 CASTS = ("cast", "sat")
 MEMORY_KINDS = ("memory", "cache")
@@ -59,8 +60,8 @@ def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
             return Readings((), f"the extent of its axis {variable.name} is not known")
         axes.append(Axis(variable.name, number))
         starts[variable.name] = var(variable.name) + variable.lower.substitute(sizes)
-    target = substituted(statement.target, {**sizes, **starts})
-    value = substituted(statement.value, {**sizes, **starts})
+    target = substitute_expr(statement.target, {**sizes, **starts})
+    value = substitute_expr(statement.value, {**sizes, **starts})
     assert isinstance(target, Access)
     if reason := _obstacle(target, value, tuple(axes)):
         return Readings((), reason)

@@ -1,6 +1,6 @@
 """Index expressions as integer vectors over the iteration variables that may be placed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import gcd
 
 from isamap.ir.index import Index, Name, const, var
@@ -75,27 +75,3 @@ def read_indices(expr: Expr) -> tuple[Index, ...]:
             return tuple(index for arg in args for index in read_indices(arg))
         case Literal():
             return ()
-
-
-def accesses(expr: Expr) -> tuple[Access, ...]:
-    """Return the accesses of ``expr``, left to right."""
-    match expr:
-        case Access():
-            return (expr,)
-        case Op(_, args, _):
-            return tuple(access for arg in args for access in accesses(arg))
-        case _:
-            return ()
-
-
-def substituted(expr: Expr, values: Mapping[str, Index]) -> Expr:
-    """Return ``expr`` with names in its index expressions replaced."""
-    match expr:
-        case Access(buffer, indices, dtype, span):
-            return Access(buffer, tuple(i.substitute(values) for i in indices), dtype, span)
-        case Coordinate(index, dtype, span):
-            return Coordinate(index.substitute(values), dtype, span)
-        case Op(op, args, dtype, span):
-            return Op(op, tuple(substituted(arg, values) for arg in args), dtype, span)
-        case Literal():
-            return expr

@@ -1,0 +1,59 @@
+"""What the unused elements of an instruction's operands must hold."""
+
+from isamap.ir.nodes import Literal, Permissions
+from isamap.mapping.killing import Family, literal_of, zero
+from isamap.mapping.laws import is_legal
+from isamap.mapping.matching import Matching
+from isamap.mapping.needles import operand_accesses
+from isamap.mapping.problem import Problem, problem
+
+
+def fillers(
+    matching: Matching,
+    permissions: Permissions = Permissions(),  # noqa: B008  (frozen)
+) -> dict[str, Literal | None]:
+    """Return for each input operand what its dead elements must hold; None: anything.
+
+    A dead element is one that no iteration of the tile uses.  Where a value is given it is needed
+    only along :func:`filled_axes` and between digits that depend on each other (a variable on two
+    axes, a sum beside its terms): an element that is dead because its place along an axis of the
+    output lies beyond the tile meets dead outputs only.
+    """
+    whole = problem(matching.statement, matching.needle, matching.operands, permissions)
+    family = legal_family(whole, matching)
+    assert family is not None, "the matching is legal"
+    constants = dict(family.constants)
+    bound = dict(matching.operands)
+    read = operand_accesses(matching.needle)
+    result: dict[str, Literal | None] = {}
+    for n, name in enumerate(whole.operands[1:], 1):
+        expr = bound[name]
+        if whole.sees[n] <= whole.sees[0]:
+            result[name] = None
+        elif isinstance(expr, Literal):
+            result[name] = expr
+        else:
+            dtype = read[name].dtype
+            result[name] = constants.get(name, literal_of(zero(dtype), dtype))
+    return result
+
+
+def filled_axes(matching: Matching, operand: str) -> tuple[str, ...]:
+    """Return the axes along which an input operand's elements beyond the tile need the filler.
+
+    They are the ones that the operand sees and the target does not.
+    """
+    whole = problem(matching.statement, matching.needle, matching.operands)
+    seen = whole.sees[whole.operands.index(operand)] - whole.sees[0]
+    return tuple(whole.axes[n] for n in sorted(seen))
+
+
+def legal_family(whole: Problem, matching: Matching) -> Family | None:
+    """Return the first choice of constants under which a matching is legal, or None."""
+    placed = whole.placed(matching.placements)
+    if placed is None:
+        return None
+    for family in whole.families:
+        if whole.is_open(family) and is_legal(whole.local(family), placed):
+            return family
+    return None

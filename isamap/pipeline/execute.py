@@ -110,9 +110,8 @@ def _program(
     threads: int,
     clock: Clock,
 ) -> Execution:
-    runner = _toolchain(result.accelerator).runner
     with clock.stage("run"):
-        outcome = run_program(built, runner, _source(result), arrays, symbols, threads)
+        outcome = run_program(built, _source(result), result.accelerator, arrays, symbols, threads)
     return Execution(
         "program",
         symbols=symbols,

@@ -16,9 +16,11 @@ from isamap.emit.c import emit_c
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
+from isamap.ir.statements import bind_extents, zero_based
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.find import enumerate_mappings
+from isamap.mapping.needles import needles
 from isamap.mapping.matching import Enumeration
 from isamap.pipeline.options import Clock, Options, Tell, silent
 from isamap.pipeline.result import (
@@ -85,9 +87,10 @@ def map_kernel(
 
 def enumerate_all(kernel: Kernel, hardware: Accelerator) -> tuple[Enumeration, ...]:
     """Return the legal mappings of every statement; NoMappingError names those without any."""
+    index = needles(hardware)
     enumerations = tuple(
-        enumerate_mappings(statement, hardware, kernel.permissions)
-        for statement in kernel.statements
+        enumerate_mappings(zero_based(statement), index, kernel.permissions)
+        for statement in bind_extents(kernel).statements
     )
     names = statement_names(kernel)
     if unmapped := [i for i, found in enumerate(enumerations) if not found.mappings]:

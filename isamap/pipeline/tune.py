@@ -59,9 +59,7 @@ def tune(
     with (
         Clock(kernel, hardware, arrays, symbols, options.threads) if measured else nullcontext()
     ) as clock:
-        found = search(
-            model, options.tune, options.seed, clock, remembered, tell=tell, noted=note
-        )
+        found = search(model, options.tune, options.seed, clock, remembered, tell=tell, noted=note)
     if clock and clock.fault and found.best is None and found.trials:
         raise clock.fault
     tuning = Tuning(

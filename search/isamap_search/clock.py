@@ -12,6 +12,7 @@ from isamap.emit.c import emit_c
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.run.build import build_shared
+from isamap.run.measure import Measurement, measure
 from isamap.run.outcome import Crash
 from isamap.run.worker import Limits, Loaded, Worker
 from isamap_search.objective import Candidate
@@ -60,12 +61,10 @@ class Clock:
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             built = list(pool.map(self._build, candidates))
         together = [kernel for kernel in built if kernel]
-        times = self._time(together)
-        if times is None:  # one of them crashed: each alone, to know which
-            alone = [self._time([kernel]) for kernel in together]
-            times = [time[0] if time else None for time in alone]
-        left = iter(times)
-        return [next(left) if kernel else None for kernel in built]
+        left = iter(
+            measure(self._worker, together, self._arrays, self._symbols, self._threads, _REPEATS)
+        )
+        return [self._seconds(next(left)) if kernel else None for kernel in built]
 
     def _build(self, candidate: Candidate) -> Loaded | None:
         try:
@@ -75,13 +74,8 @@ class Clock:
             self.fault = self.fault or ToolError(error.diagnostics)
             return None
 
-    def _time(self, kernels: Sequence[Loaded]) -> list[float | None] | None:
-        if not kernels:
-            return []
-        answer = self._worker.time(
-            kernels, self._arrays, self._symbols, self._threads, repeats=_REPEATS
-        )
-        if isinstance(answer, Crash):
-            self.fault = self.fault or ToolError(answer.diagnostic)
+    def _seconds(self, outcome: Measurement | Crash) -> float | None:
+        if isinstance(outcome, Crash):
+            self.fault = self.fault or ToolError(outcome.diagnostic)
             return None
-        return [min(samples) for samples in answer]
+        return outcome.best

@@ -1,68 +1,42 @@
 """Extents of the inner variables: the few tiles of a matching that are worth a look."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, product
+from itertools import product
 from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from isamap.mapping.linear import Vector
 from isamap.mapping.matching import Mapping, Matching
-from isamap.mapping.room import axis_extent
 from isamap.mapping.rows import row
 
 MOST_TILES = 8
 """Tiles of one matching that are returned unless more are asked for."""
 
-MOST_CANDIDATES = 2048
+MOST_CANDIDATES = 4096
 """Combinations of extents that are looked at for variables that share axes."""
 
 MOST_EXTENTS = 12
 """Extents that are tried for one variable."""
 
-
-def tiles(matching: Matching, limit: int = MOST_TILES) -> tuple[Mapping, ...]:
-    """Return the best tiles of a matching by utilisation, at most ``limit``, best first.
-
-    Half of the places are kept for tiles in which each axis serves one form only: they read memory
-    in the simplest way.  Where several extents take the same number of steps the largest that fits
-    is chosen, so that only the last tile is short.  A symbolic extent counts as large: its tail is
-    neglected.
-    """
-    inner = matching.inner
-    extents = {v.name: v.extent.constant for v in matching.statement.variables}
-    axes = [axis for axis in matching.needle.axes if axis.extent > 1]
-    box = _Box(
-        tuple(tuple(row(form, inner) for form in matching.on_axis(axis.name)) for axis in axes),
-        tuple(axis.extent for axis in axes),
-        tuple(extents[name] for name in inner),
-    )
-    spent = prod(box.rooms)
-    return tuple(
-        Mapping(matching, dict(zip(inner, choice.tile, strict=True)), choice.done / spent)
-        for choice in _best(box, limit)
-    )
+Ints: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class _Box:
-    """Forms on each axis, the room of each axis, and the extents of the variables."""
+class Group:
+    """Variables that share axes: the forms on each of these, its room, the variables' extents."""
 
     forms: tuple[tuple[Vector, ...], ...]
     rooms: tuple[int, ...]
     extents: tuple[int | None, ...]
 
-    def fits(self, tile: Sequence[int], axes: Sequence[int]) -> bool:
-        return all(axis_extent(self.forms[a], tile) <= self.rooms[a] for a in axes)
-
-    def axes_of(self, variable: int) -> frozenset[int]:
-        return frozenset(
-            a for a, forms in enumerate(self.forms) if any(form[variable] for form in forms)
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
+class Choice:
     """A tile, the iterations that it does on average, and how many forms share an axis."""
 
     tile: tuple[int, ...]
@@ -75,76 +49,136 @@ class _Choice:
         return -self.done, self.shared, tuple(-t for t in reversed(self.tile))
 
 
-@lru_cache(maxsize=4096)
-def _best(box: _Box, limit: int) -> tuple[_Choice, ...]:
-    """Combine the best choices for each group of variables that share axes."""
-    parts = [_group_choices(box, variables, limit) for variables in _groups(box)]
-    whole = []
-    for choices in islice(product(*parts), MOST_CANDIDATES):
-        tile = tuple(max(ts) for ts in zip(*(c.tile for c in choices), strict=True))
-        whole.append(_Choice(tile, prod(c.done for c in choices), sum(c.shared for c in choices)))
-    return _select(whole, limit)
+def tiles(matching: Matching, limit: int = MOST_TILES) -> tuple[Mapping, ...]:
+    """Return the best tiles of a matching by utilisation, at most ``limit``, best first.
+
+    Half of the places are kept for tiles in which each axis serves one form only: they read memory
+    in the simplest way.  Where several extents take the same number of steps the largest that fits
+    is chosen, so that only the last tile is short.  A symbolic extent counts as large: its tail is
+    neglected.
+    """
+    inner = matching.inner
+    known = {v.name: v.extent.constant for v in matching.statement.variables}
+    axes = [axis for axis in matching.needle.axes if axis.extent > 1]
+    forms = [[row(form, inner) for form in matching.on_axis(axis.name)] for axis in axes]
+    groups = _groups(forms, len(inner))
+    parts = []
+    for variables in groups:
+        own = [a for a, fs in enumerate(forms) if any(f[v] for f in fs for v in variables)]
+        group = Group(
+            tuple(tuple(tuple(f[v] for v in variables) for f in forms[a]) for a in own),
+            tuple(axes[a].extent for a in own),
+            tuple(known[inner[v]] for v in variables),
+        )
+        parts.append(best_choices(group, limit))
+    combined = [
+        Choice(
+            tuple(t for c in choices for t in c.tile),
+            prod(c.done for c in choices),
+            sum(c.shared for c in choices),
+        )
+        for choices in product(*parts)
+    ]
+    order = [v for variables in groups for v in variables]
+    spent = prod(axis.extent for axis in axes)
+    result = []
+    for choice in _select(combined, limit):
+        extent = dict(zip(order, choice.tile, strict=True))
+        tile = {name: extent[v] for v, name in enumerate(inner)}
+        result.append(Mapping(matching, tile, choice.done / spent))
+    return tuple(result)
 
 
-def _select(choices: Sequence[_Choice], limit: int) -> tuple[_Choice, ...]:
+def _groups(forms: Sequence[Sequence[Vector]], size: int) -> list[tuple[int, ...]]:
+    """Return the variables that share axes, directly or through others."""
+    group = list(range(size))
+    for axis in forms:
+        used = {group[v] for form in axis for v, c in enumerate(form) if c}
+        group = [min(used) if g in used else g for g in group]
+    return [tuple(v for v, g in enumerate(group) if g == name) for name in sorted(set(group))]
+
+
+def _select(choices: Sequence[Choice], limit: int) -> tuple[Choice, ...]:
     """Return the best choices; from the second half on, the best ones without shared axes first."""
     ranked = sorted(choices, key=lambda c: c.order)
     chosen = ranked[: max(1, limit // 2)]
-    chosen += [c for c in ranked if c not in chosen and not c.shared][: limit - len(chosen)]
-    chosen += [c for c in ranked if c not in chosen][: limit - len(chosen)]
+    rest = ranked[len(chosen) :]
+    chosen += [c for c in rest if not c.shared][: limit - len(chosen)]
+    chosen += [c for c in rest if c.shared][: limit - len(chosen)]
     return tuple(sorted(chosen, key=lambda c: c.order))
 
 
-def _groups(box: _Box) -> tuple[tuple[int, ...], ...]:
-    """Return the variables that share axes, directly or through others."""
-    group = list(range(len(box.extents)))
-    for forms in box.forms:
-        used = {group[v] for form in forms for v, c in enumerate(form) if c}
-        group = [min(used) if g in used else g for g in group]
-    return tuple(
-        tuple(v for v, g in enumerate(group) if g == name) for name in sorted(set(group))
-    ) or ((),)
+@lru_cache(maxsize=4096)
+def best_choices(group: Group, limit: int) -> tuple[Choice, ...]:
+    """Return the best tiles of variables that share axes."""
+    tried = _fitting(group)
+    grown = np.unique(_grown(group, tried), axis=0)
+    done = np.ones(len(grown))
+    for v, extent in enumerate(group.extents):
+        column = grown[:, v]
+        done *= column if extent is None else extent / -(-extent // column)
+    shared = np.zeros(len(grown), np.int64)
+    for forms in group.forms:
+        moving = sum(
+            ((grown > 1) & (np.array(form) != 0)).any(axis=1).astype(np.int64) for form in forms
+        )
+        shared += np.maximum(0, moving - 1)
+    # Only the best need objects; enough of them for both halves of the choice.
+    best = np.lexsort((shared, -done))
+    kept = {*best[: 4 * limit].tolist(), *best[shared[best] == 0][: 4 * limit].tolist()}
+    choices = [
+        Choice(tuple(grown[n].tolist()), round(float(done[n]), 9), int(shared[n])) for n in kept
+    ]
+    return _select(choices, limit)
 
 
-def _group_choices(box: _Box, variables: tuple[int, ...], limit: int) -> tuple[_Choice, ...]:
-    axes = sorted(frozenset().union(*(box.axes_of(v) for v in variables)))
-    found: dict[tuple[int, ...], _Choice] = {}
-    for tile in islice(_fitting(box, variables, axes), MOST_CANDIDATES):
-        grown = _grown(box, tile, variables)
-        if grown not in found:
-            found[grown] = _choice(box, grown, variables, axes)
-    return _select(tuple(found.values()), limit)
+def _fits(group: Group, tile: Ints) -> NDArray[np.bool_]:
+    """Return which rows of ``tile`` leave no axis too short."""
+    good = np.ones(len(tile), np.bool_)
+    for forms, room in zip(group.forms, group.rooms, strict=True):
+        taken = np.ones(len(tile), np.int64)
+        for form in forms:
+            factors = np.abs(np.array(form))
+            if (factors <= 1).all():
+                taken *= 1 + (tile - 1) @ factors
+            else:
+                common = np.gcd.reduce(np.where(tile > 1, factors, 0), axis=1)
+                taken *= 1 + ((tile - 1) @ factors) // np.maximum(common, 1)
+        good &= taken <= room
+    return good
 
 
-def _fitting(
-    box: _Box, variables: tuple[int, ...], axes: Sequence[int]
-) -> Iterator[tuple[int, ...]]:
-    """Yield the tiles that fit among those with sensible extents of ``variables``."""
-    most = MOST_EXTENTS if len(variables) <= 3 else MOST_EXTENTS // 2
-    tried = {v: _candidates(box, v, most) for v in variables}
-
-    def extend(tile: tuple[int, ...], left: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        if not left:
-            yield tile
-            return
-        v = left[-1]
-        for t in tried[v]:
-            longer = (*tile[:v], t, *tile[v + 1 :])
-            if box.fits(longer, axes):
-                yield from extend(longer, left[:-1])
-
-    yield from extend((1,) * len(box.extents), variables)
+def _fitting(group: Group) -> Ints:
+    """Return the tiles that fit among those with sensible extents, a row for each."""
+    size = len(group.extents)
+    most = MOST_EXTENTS if size <= 3 else MOST_EXTENTS // 2
+    found = np.ones((1, size), np.int64)
+    for v in reversed(range(size)):
+        tried = np.array(_candidates(group, v, most), np.int64)
+        longer = np.repeat(found, len(tried), axis=0)
+        longer[:, v] = np.tile(tried, len(found))
+        found = longer[_fits(group, longer)][:MOST_CANDIDATES]
+    return found
 
 
-def _candidates(box: _Box, variable: int, most: int) -> tuple[int, ...]:
+def _room(group: Group, variable: int) -> int:
+    """Return the largest extent of a variable that could fit."""
+    rooms = [
+        room
+        for forms, room in zip(group.forms, group.rooms, strict=True)
+        if any(form[variable] for form in forms)
+    ]
+    extent = group.extents[variable]
+    return min(rooms) if extent is None else min(*rooms, extent)
+
+
+def _candidates(group: Group, variable: int, most: int) -> tuple[int, ...]:
     """Return extents to try, from the largest down, 1 included.
 
     They are the powers of two and the extents that need fewest iterations for their number of
     steps; if those are too many, the ones that leave no tail come first.
     """
-    extent = box.extents[variable]
-    room = min((box.rooms[a] for a in box.axes_of(variable)), default=1)
-    top = room if extent is None else min(room, extent)
+    extent, top = group.extents[variable], _room(group, variable)
     tried = [top, 1, *(1 << n for n in range(1, top.bit_length()))]
     if extent is None:
         tried.append(top // 3)
@@ -156,38 +190,17 @@ def _candidates(box: _Box, variable: int, most: int) -> tuple[int, ...]:
     return tuple(sorted(kept, reverse=True))
 
 
-def _grown(box: _Box, tile: tuple[int, ...], variables: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the tile with each extent above 1 as large as fits."""
-    current = list(tile)
-    for v in reversed(variables):
-        if current[v] == 1:
-            continue
-        axes = sorted(box.axes_of(v))
-        extent = box.extents[v]
-        low, high = current[v], min(box.rooms[a] for a in axes)
-        high = high if extent is None else min(high, extent)
-        while low < high:
+def _grown(group: Group, tile: Ints) -> Ints:
+    """Return the tiles with each extent above 1 as large as fits, the last variable's first."""
+    current = tile.copy()
+    for v in reversed(range(current.shape[1])):
+        low = current[:, v].copy()
+        high = np.where(low > 1, _room(group, v), 1)
+        while (low < high).any():
             middle = (low + high + 1) // 2
-            current[v] = middle
-            if box.fits(current, axes):
-                low = middle
-            else:
-                high = middle - 1
-        current[v] = low
-    return tuple(current)
-
-
-def _choice(
-    box: _Box, tile: tuple[int, ...], variables: tuple[int, ...], axes: Sequence[int]
-) -> _Choice:
-    done = 1.0
-    for v in variables:
-        extent = box.extents[v]
-        done *= tile[v] if extent is None else extent / -(-extent // tile[v])
-    shared = 0
-    for a in axes:
-        moving = sum(
-            any(c and t > 1 for c, t in zip(form, tile, strict=True)) for form in box.forms[a]
-        )
-        shared += max(0, moving - 1)
-    return _Choice(tile, done, shared)
+            current[:, v] = middle
+            good = _fits(group, current)
+            low = np.where(good, middle, low)
+            high = np.where(good, high, middle - 1)
+        current[:, v] = low
+    return current

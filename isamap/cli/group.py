@@ -62,19 +62,20 @@ def group() -> None:
 
 def run(arguments: Sequence[str] | None) -> int:
     """Run the group; every fault of the user becomes a message on stderr and an exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = group.main(
-            None if arguments is None else list(arguments),
-            prog_name="isamap",
-            standalone_mode=False,
-        )
+        # Not group.main(): it makes exit code 1 of a reader that left.
+        with group.make_context("isamap", given) as context:
+            code = group.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        code = done.exit_code
     except IsamapError as error:
         return _report(error)
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         print("isamap: interrupted", file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:

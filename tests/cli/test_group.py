@@ -1,0 +1,98 @@
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from isamap import __version__
+from isamap.cli import main
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = ["map", "run", "match", "check", "hw"]
+
+
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"isamap, version {__version__}\n"
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(f"\n  {name} " in text for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_teaches(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"Usage: isamap {command}")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["map"],
+        ["map", "x.ir"],
+        ["map", "x.ir", "--hw"],
+        ["map", "x.ir", "--hw", "portable_c", "--what"],
+        ["map", "x.ir", "--hw", "portable_c", "--set", "N"],
+        ["map", "x.ir", "--hw", "portable_c", "--set", "N=-1"],
+        ["map", "x.ir", "--hw", "portable_c", "--set", "N=" + "9" * 5000],
+        ["map", "x.ir", "--hw", "portable_c", "--tune", "fast"],
+        ["map", "x.ir", "--hw", "portable_c", "--tune", "0"],
+        ["map", "x.ir", "--hw", "portable_c", "--threads", "0"],
+        ["check"],
+        ["hw", "show"],
+    ],
+)
+def test_wrong_usage_is_exit_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Error:" in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_no_arguments_show_the_help() -> None:
+    done = _isamap([])
+    assert done.returncode == 2
+    assert "Commands:" in done.stdout + done.stderr
+
+
+def test_version_is_quick() -> None:
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        _isamap(["--version"])
+        seconds.append(time.perf_counter() - start)
+    # 0.06 s alone; the rest is for a busy machine.
+    assert min(seconds) < 0.4
+
+
+@pytest.mark.parametrize("heavy", ["numpy", "z3", "optuna", "lark", "pydantic", "yaml", "rich"])
+def test_help_imports_nothing_heavy(heavy: str) -> None:
+    code = (
+        "import sys; from isamap.cli import main; main(['map', '--help']); "
+        f"sys.exit({heavy!r} in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True).returncode == 0
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "isamap", "--help"]
+    done = subprocess.run(command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+def _isamap(arguments: list[str]) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "isamap", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

@@ -1,7 +1,7 @@
 """All mappings of one statement on a machine."""
 
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Permissions, Statement
+from isamap.ir.nodes import Permissions, Statement
 from isamap.ir.statements import zero_based
 from isamap.mapping.enumerate import enumerate_matchings
 from isamap.mapping.linear import primitive
@@ -9,6 +9,7 @@ from isamap.mapping.matching import Enumeration, Mapping
 from isamap.mapping.needles import Needles, covered, needles, roots
 from isamap.mapping.rows import as_form, row
 from isamap.mapping.tile import tiles
+from isamap.mapping.wording import expression_text
 
 LIMIT = 4096
 """Mappings of a statement that are listed unless more are asked for."""
@@ -51,7 +52,7 @@ def enumerate_mappings(
 def describe(mapping: Mapping) -> str:
     """Return a mapping as one line of text: instruction, operands, digits on each axis."""
     matching = mapping.matching
-    bound = ", ".join(f"{name} = {_text(expr)}" for name, expr in matching.operands)
+    bound = ", ".join(f"{name} = {expression_text(expr)}" for name, expr in matching.operands)
     axes = "; ".join(
         f"{axis} <- {', '.join(digits)}" for axis, digits in _digits(mapping) if digits
     )
@@ -82,16 +83,3 @@ def _work(mapping: Mapping) -> object:
     tile = tuple((v, t) for v, t in mapping.tile.items() if t > 1)
     reading = (needle.name, needle.reduction, needle.tied)
     return reading, mapping.matching.operands, _digits(mapping), tile
-
-
-def _text(expr: Expr) -> str:
-    match expr:
-        case Access(buffer, indices, _):
-            return f"{buffer}[{', '.join(map(str, indices))}]"
-        case Literal(text, _):
-            return text
-        case Coordinate(index, _):
-            return str(index)
-        case Op(op, args, dtype):
-            name = f"{op}[{dtype}]" if op in ("cast", "sat") else op
-            return f"{name}({', '.join(map(_text, args))})"

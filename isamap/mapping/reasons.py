@@ -1,0 +1,138 @@
+"""Why no instruction computes a statement: one line for each that comes near."""
+
+from dataclasses import dataclass
+from itertools import permutations
+
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Permissions, Statement
+from isamap.ir.operations import OPERATIONS
+from isamap.ir.statements import zero_based
+from isamap.mapping.matching import Needle
+from isamap.mapping.needles import Needles, needles, roots
+from isamap.mapping.problem import problem
+from isamap.mapping.wording import expression_text
+
+MOST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """The first thing at which a needle and a statement differ; ``depth`` counts what agreed."""
+
+    depth: int
+    text: str
+
+
+def reasons(
+    statement: Statement,
+    accelerator: Accelerator | Needles,
+    permissions: Permissions = Permissions(),  # noqa: B008  (frozen)
+) -> tuple[str, ...]:
+    """Return why instructions do not compute ``statement``, the nearest first, at most ten lines.
+
+    Each line names an instruction and what differs: the operation, a type, or the law that fails,
+    in the kernel's own names.  Instantiations of one generic instruction share a line.  Empty if
+    some instruction computes the statement by itself.
+    """
+    index = accelerator if isinstance(accelerator, Needles) else needles(accelerator)
+    statement = zero_based(statement)
+    closed: dict[str, str] = {}
+    for needle, operands in roots(statement, index):
+        whole = problem(statement, needle, operands, permissions)
+        if any(whole.is_open(family) for family in whole.families):
+            return ()
+        closed[needle.name] = _closed(needle)
+    nearest: dict[str, tuple[Misfit, str]] = {}
+    for entry in index.accelerator.entries:
+        readings = index.readings(entry)
+        found = [_misfit(statement, needle) for needle in readings.needles]
+        if entry.name in closed:
+            found = [Misfit(99, closed[entry.name])]
+        elif readings.reason and len(entry.instruction.statements) > 1:
+            found = [Misfit(0, f"{readings.reason}: such instructions are not considered yet")]
+        elif readings.reason and not _is_movement(readings.reason):
+            found = [Misfit(0, readings.reason)]
+        if not found:
+            continue
+        best = max(found, key=lambda misfit: misfit.depth)
+        name = entry.instruction.generic or entry.name
+        if name not in nearest or nearest[name][0].depth < best.depth:
+            nearest[name] = (best, entry.name)
+    ranked = sorted(nearest.values(), key=lambda pair: (-pair[0].depth, pair[1]))
+    return tuple(f"{name}: {misfit.text}" for misfit, name in ranked[:MOST])
+
+
+def _is_movement(reason: str) -> bool:
+    return reason == "it only moves data"
+
+
+def _closed(needle: Needle) -> str:
+    axes = ", ".join(axis.name for axis in needle.axes if axis.extent > 1)
+    return (
+        f"law 4: padding its axes ({axes}) would repeat work, and no constant in unused elements "
+        f"keeps {needle.reduction} silent"
+    )
+
+
+def _misfit(statement: Statement, needle: Needle) -> Misfit:
+    """Return where a needle and a statement differ first."""
+    agreed = 2 * (needle.reduction == statement.reduction)
+    body = _difference(needle.value, statement.value)
+    if body is None:
+        if agreed:
+            return Misfit(9, "an operand that is part of the instruction is not constant here")
+        text = f"it does '{needle.reduction}', the statement does '{statement.reduction}'"
+        return Misfit(8, text)
+    if not agreed:
+        text = f"it does '{needle.reduction}', the statement does '{statement.reduction}'"
+        return Misfit(body.depth, f"{text}; {body.text}")
+    return Misfit(body.depth + agreed, body.text)
+
+
+def _difference(pattern: Expr, expr: Expr) -> Misfit | None:
+    """Return where an expression differs from a pattern, None if it is an instance of it.
+
+    Which operand stands twice for different things is not looked at.
+    """
+    here = expression_text(expr)
+    match pattern:
+        case Access(operand, _, dtype):
+            if dtype != expr.dtype:
+                return Misfit(0, f"its operand {operand} is {dtype}, {here} is {expr.dtype}")
+            return None
+        case Literal():
+            same = pattern == expr
+            return None if same else Misfit(0, f"its {pattern.text} is not {here}")
+        case Coordinate():
+            return Misfit(0, "it uses the position of an element as data")
+        case Op(op, args, dtype):
+            if not isinstance(expr, Op):
+                return Misfit(0, f"it computes {_name(pattern)}, {here} is no operation")
+            if expr.op != op:
+                return Misfit(0, f"it computes {_name(pattern)}, {here} is {_name(expr)}")
+            found = [
+                _arguments(args, order)
+                for order in (
+                    permutations(expr.args) if OPERATIONS[op].commutative else (expr.args,)
+                )
+            ]
+            if None in found:
+                if dtype == expr.dtype:
+                    return None
+                return Misfit(1, f"its {_name(pattern)} is of {dtype}, {here} of {expr.dtype}")
+            worst = max((f for f in found if f is not None), key=lambda misfit: misfit.depth)
+            return Misfit(worst.depth + 1, worst.text)
+
+
+def _arguments(patterns: tuple[Expr, ...], exprs: tuple[Expr, ...]) -> Misfit | None:
+    agreed = 0
+    first: Misfit | None = None
+    for pattern, expr in zip(patterns, exprs, strict=True):
+        found = _difference(pattern, expr)
+        agreed += found is None
+        first = first or found
+    return None if first is None else Misfit(first.depth + agreed, first.text)
+
+
+def _name(op: Op) -> str:
+    return f"{op.op}[{op.dtype}]" if op.op in ("cast", "sat") else f"'{op.op}'"

@@ -284,8 +284,9 @@ def ceil_div(value: Index | int, divisor: int) -> Index:
 
 def row_major(shape: Iterable[Index | int]) -> tuple[Index, ...]:
     """Return the pitch of each dimension, in elements, of a dense row-major array."""
-    pitches = [const(1)]
-    for extent in reversed(list(shape)[1:]):
+    extents = list(shape)
+    pitches = [const(1)] if extents else []
+    for extent in reversed(extents[1:]):
         pitches.append(pitches[-1] * extent)
     return tuple(reversed(pitches))
 

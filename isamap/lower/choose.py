@@ -14,13 +14,14 @@ from isamap.mapping import matching
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.produce import Producers
 from isamap.schedule.first import first_schedule
+from isamap.schedule.rank import quick_cycles
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
-TRIED_PER_INSTRUCTION = 3
-"""Mappings of one instruction that are scheduled and estimated, the best utilised first."""
+RANKED = 512
+"""Mappings of one statement that are ranked by a closed form."""
 
-TRIED = 12
-"""Mappings of one statement that are scheduled and estimated before the choice."""
+TRIED = 5
+"""Mappings of one statement that are scheduled, lowered and estimated before the choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +93,22 @@ def alternatives(
     """Return the mappings of one statement that were tried, in the order of the enumeration."""
     bound = bind_extents(kernel)
     buffers = {b.name: b for b in bound.buffers}
-    tried: dict[str, int] = {}
+    alone = statement_kernel(kernel, number)
+    quick = {id(m): quick_cycles(m, producers, buffers) for m in enumeration.mappings[:RANKED]}
+    ordered = sorted(enumeration.mappings[:RANKED], key=lambda m: quick[id(m)])
     found: list[Alternative] = []
-    lowered_one = False
-    for mapping in enumeration.mappings:
-        name = mapping.matching.needle.name
-        enough = len(found) >= TRIED or tried.get(name, 0) >= TRIED_PER_INSTRUCTION
-        if enough and lowered_one:
-            continue
+    scheduled = 0
+    for mapping in ordered:
+        if scheduled >= TRIED or (scheduled and quick[id(mapping)] > 4 * quick[id(ordered[0])]):
+            break
         try:
             schedule = first_schedule(mapping, accelerator, producers, buffers, threads)
-            alone = statement_kernel(kernel, number)
             lowered = lower(alone, accelerator, Schedule((schedule,)), producers)
         except ScheduleError as error:
             found.append(Alternative(mapping, None, None, error.diagnostics[0].message))
             continue
-        tried[name] = tried.get(name, 0) + 1
-        lowered_one = True
-        cost = estimate(lowered, accelerator, symbols)
-        found.append(Alternative(mapping, schedule, cost))
+        scheduled += 1
+        found.append(Alternative(mapping, schedule, estimate(lowered, accelerator, symbols)))
     return tuple(found)
 
 

@@ -62,7 +62,7 @@ def first_schedule(
                 Diagnostic("E401", f"operand '{operand}' of {name} cannot be brought to it")
             )
         chosen += kinds
-        costs[operand] = treatments.cost(operand, kinds[0]) if kinds else 0.0  # type: ignore[assignment]
+        costs[operand] = treatments.own_cost(operand, kinds)
     shape = read_shape(mapping)
     block = choose_block(shape, accelerator, costs, treatments)
     chosen = _pack_aliased(shape, chosen, accelerator, treatments)

@@ -49,6 +49,12 @@ class Treatments:
                 return (kind,) * len(found)
         return None
 
+    def own_cost(self, operand: str, kinds: tuple[Treatment, ...]) -> float:
+        """Return the cycles of one fragment under treatments that :meth:`feasible` gave."""
+        cost = self.cost(operand, kinds[0] if kinds else "direct")
+        assert cost is not None
+        return cost
+
     def cost(self, operand: str, kind: Treatment) -> float | None:
         """Return the cycles of making one fragment of an operand, or None if it cannot be made."""
         expr = self.mapping.matching.bound(operand)

@@ -112,7 +112,8 @@ class _Writer:
         self.locals = workspace.local_arrays(lowered)
         self.used = buffers_used(lowered.body)
         self.copies: list[str] = []
-        self.env = Env().with_symbols(lowered.symbols)
+        nibbles = frozenset(a.name for a in lowered.arrays if a.dtype.name == "s4")
+        self.env = Env(nibbles=nibbles).with_symbols(lowered.symbols)
         self.out: list[str] = []
         self.depth = 1
         self.is_parallel = False
@@ -244,7 +245,8 @@ class _Writer:
         for register in registers:
             kind, name = self.machine.register_type(register), names.register(register.name)
             longer = f"{line}, {name}"
-            if kind == last and len(longer) + len(_INDENT) * self.depth < _WIDTH:
+            is_word = kind.replace("_", "").isalnum()
+            if kind == last and is_word and len(longer) + len(_INDENT) * self.depth < _WIDTH:
                 line = longer
                 continue
             if line:

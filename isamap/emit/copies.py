@@ -138,7 +138,7 @@ class _Body:
     def _row(
         self, name: str, count: Index, pending: tuple[Index, ...], gate: str, env: Env
     ) -> None:
-        ends = [c for c in pending if _is_end(c, name)]
+        ends = [c for c in pending if _is_end(c, name) and _cuts(c, name, count) is not False]
         tests = tuple(c for c in pending if not _is_end(c, name))
         inner = env.with_counter(name, count)
         end = text(count, env)
@@ -153,7 +153,7 @@ class _Body:
         for condition in ends:
             self._put(_clip(condition, name, env))
         # Most rows are whole: with a length that the compiler knows they take a few instructions.
-        is_fixed = count.constant is not None
+        is_fixed = count.constant is not None and not any(_cuts(c, name, count) for c in ends)
         if is_fixed:
             self._open(f"if (past{' - first' if is_raised else ''} == {end})")
             self._span(name, "0", end, count, tests, inner)
@@ -190,7 +190,7 @@ class _Body:
             source = self._address(self.copy.source, self.copy.source_offset, name, start)
             target = self._address(self.copy.target, self.copy.target_offset, name, start)
             length = past if first == "0" else f"{past} - {first}"
-            length = length if length.isalnum() else f"({length})"
+            length = length if length.isidentifier() or length.isdigit() else f"({length})"
             if count is None:
                 self._put(f"if ({past} > {first})")
             indent = "    " if count is None else ""
@@ -231,7 +231,8 @@ class _Body:
     def _address(self, buffer: str | None, offset: Index, name: str, env: Env) -> str:
         assert buffer is not None
         start = offset.substitute({name: 0}) if env.integers[name] == "0" else offset
-        return f"{names.buffer(buffer)} + {text(start, env)}"
+        pointer = names.buffer(buffer)
+        return f"{pointer} + {text(start, env)}" if start.terms else pointer
 
 
 def _header(name: str, first: str, past: str) -> str:
@@ -241,6 +242,14 @@ def _header(name: str, first: str, past: str) -> str:
 
 def _is_end(condition: Index, name: str) -> bool:
     return condition.is_linear_in([name]) and condition.coefficient(name).constant is not None
+
+
+def _cuts(condition: Index, name: str, count: Index) -> bool | None:
+    """Return whether the condition leaves out a point of every row; None if rows differ."""
+    if condition.names != {name} or count.constant is None:
+        return None
+    bounds = condition.bounds({name: (0, count.constant - 1)})
+    return bounds is None or bounds[0] < 0
 
 
 def _clip(condition: Index, name: str, env: Env) -> str:

@@ -10,9 +10,11 @@ _LARGEST = 1 << 40
 """No extent of a real array exceeds this; only used to tell that an expression is not negative."""
 
 HELPERS = """\
-/* Division that rounds down and the remainder that goes with it, for divisors above 0. */
+/* Division that rounds down and the remainder that goes with it, for divisors above 0;
+   the value of four bits; the larger and the smaller of two. */
 static inline int64_t isamap_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 static inline int64_t isamap_mod(int64_t a, int64_t b) { return a % b + (a % b < 0 ? b : 0); }
+static inline int64_t isamap_s4(int64_t a) { return ((a & 15) ^ 8) - 8; }
 static inline int64_t isamap_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t isamap_min(int64_t a, int64_t b) { return a < b ? a : b; }
 """
@@ -23,11 +25,12 @@ class Env:
     """What names mean at a place in the C text.
 
     ``integers`` gives the C variable of each counter and symbol, ``ranges`` the interval of its
-    values.
+    values.  ``nibbles`` are the buffers of s4, of whose bytes only the low four bits count.
     """
 
     integers: Mapping[str, str] = field(default_factory=dict)
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    nibbles: frozenset[str] = frozenset()
 
     def with_symbols(self, symbols: tuple[str, ...]) -> "Env":
         """Return the environment inside a function that takes ``symbols``."""
@@ -100,7 +103,8 @@ def _atom(atom: Atom, env: Env) -> str:
                 return f"({operand(value, env)} % {_number(divisor)})"
             return f"isamap_mod({text(value, env)}, {_number(divisor)})"
         case Read(buffer, (offset,)):
-            return f"(int64_t){names.buffer(buffer)}[{text(offset, env)}]"
+            element = f"{names.buffer(buffer)}[{text(offset, env)}]"
+            return f"isamap_s4({element})" if buffer in env.nibbles else f"(int64_t){element}"
         case Read():
             raise AssertionError("arrays of a lowered kernel are flat")
 

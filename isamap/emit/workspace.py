@@ -1,7 +1,7 @@
 """Where a kernel's local arrays lie in its workspace."""
 
 from isamap.emit import literals, names
-from isamap.emit.expressions import Env, text
+from isamap.emit.expressions import Env, operand
 from isamap.lower.nodes import Array, LoweredKernel
 
 LINE = 64
@@ -65,4 +65,4 @@ def private_line(array: Array, thread: str) -> str:
 
 
 def _room(array: Array, env: Env) -> str:
-    return f"isamap_room(({text(array.size, env)}) * {array.dtype.bytes})"
+    return f"isamap_room({operand(array.size, env)} * {array.dtype.bytes})"

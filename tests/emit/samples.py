@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from isamap.ir.dtype import DTYPES
 from isamap.ir.index import Index, const, product, var
 from isamap.ir.nodes import Kernel, Literal
 from isamap.lower.nodes import (
@@ -89,3 +90,105 @@ def gemm(parallel: bool = False) -> Sample:
         ["M", "N", "K"],
     )
     return sample(shapes, body, (Array("packed", "local", F32, panels * size_k * 16),))
+
+
+def padded() -> Sample:
+    """Y[h, w] = X[h - 1, w - 1] with a frame of 2: a copy whose conditions meet every edge."""
+    h, w = var("h"), var("w")
+    frame = Copy(
+        (("h", const(7)), ("w", const(9))),
+        "Y",
+        9 * h + w,
+        "X",
+        5 * (h - 1) + w - 2,
+        (h - 1, 5 - h, w - 2, 6 - w),
+        Literal("0.5", DTYPES["bf16"]),
+    )
+    shapes = kernel("padded", [("X", "in", "bf16", [5, 5]), ("Y", "out", "bf16", [7, 9])])
+    return sample(shapes, (frame,))
+
+
+def scalars(name: str, value: str) -> Sample:
+    """Y[0] = X[0]; Y[1] = a constant, for one type, all held as memory holds them."""
+    dtype = DTYPES[name]
+    r = Register("r", "raw", dtype, ())
+    body = Scope(
+        (r,),
+        (
+            Call(f"get_{name}", (("m", Window("X", const(0))), ("r", r))),
+            Call(f"put_{name}", (("r", r), ("m", Window("Y", const(0))))),
+            Call(f"set_{name}", (("v", Literal(value, dtype)), ("r", r))),
+            Call(f"put_{name}", (("r", r), ("m", Window("Y", const(1))))),
+        ),
+    )
+    shapes = kernel(f"scalars_{name}", [("X", "in", name, [1]), ("Y", "out", name, [2])])
+    return sample(shapes, (body,))
+
+
+def indices(
+    values: tuple[Index, ...], counts: tuple[int, int], requires: tuple[Index, ...] = ()
+) -> Sample:
+    """Y[i, j, n] = value n of the loop counters i and j, the extent M and the table T."""
+    i, j = var("i"), var("j")
+    calls = tuple(
+        Call(
+            "put_index",
+            (("v", value), ("m", Window("Y", (i * counts[1] + j) * len(values) + n))),
+        )
+        for n, value in enumerate(values)
+    )
+    loops = Loop("i", const(counts[0]), (Loop("j", const(counts[1]), calls),))
+    shapes = kernel(
+        "indices",
+        [("T", "in", "s32", ["M"]), ("Y", "out", "s64", [*counts, len(values)])],
+        ["M"],
+    )
+    return sample(shapes, (loops,), requires=requires)
+
+
+def reversal() -> Sample:
+    """Y[i, j] = X[i, N - 1 - j] by way of a row of scratch memory for each thread."""
+    size, i, j = var("N"), var("i"), var("j")
+    s32 = DTYPES["s32"]
+    row = Array("row", "local", s32, size, private=True)
+    unused = Array("unused", "local", s32, size * 3)
+    fill = Copy((("j", size),), "row", j, "X", i * size + size - 1 - j)
+    drain = Copy((("j", size),), "Y", i * size + j, "row", j)
+    shapes = kernel(
+        "reversal", [("X", "in", "s32", [9, "N"]), ("Y", "out", "s32", [9, "N"])], ["N"]
+    )
+    return sample(shapes, (Loop("i", const(9), (fill, drain), parallel=True),), (row, unused))
+
+
+def failing(instruction: str) -> Sample:
+    """A kernel of one instruction that does not end well; ``X`` names what it is given."""
+    call = Call(instruction, (("m", Window("Y", const(0))),))
+    return sample(kernel(instruction, [("X", "in", "s64", [1]), ("Y", "out", "s64", [1])]), (call,))
+
+
+def greedy() -> Sample:
+    """A kernel whose workspace is M times 2**30 bytes."""
+    big = Array("big", "local", DTYPES["u8"], var("M") * (1 << 30))
+    body = (
+        Copy((("i", const(1)),), "big", const(0), "X", const(0)),
+        Copy((("i", const(1)),), "Y", const(0), "big", const(0)),
+    )
+    shapes = kernel("greedy", [("X", "in", "u8", [1]), ("Y", "out", "u8", [1])], ["M"])
+    return sample(shapes, body, (big,))
+
+
+def increment() -> Sample:
+    """Z[0] = Z[0] + 1 for s64, Z starting from its content."""
+    s64 = DTYPES["s64"]
+    z, one = Register("z", "raw", s64, ()), Register("one", "raw", s64, ())
+    place = Window("Z", const(0))
+    body = Scope(
+        (z, one),
+        (
+            Call("get_s64", (("m", place), ("r", z))),
+            Call("set_s64", (("v", Literal("1", s64)), ("r", one))),
+            Call("add_s64", (("a", z), ("b", one), ("r", z))),
+            Call("put_s64", (("r", z), ("m", place))),
+        ),
+    )
+    return sample(kernel("increment", [("Z", "inout", "s64", [1])]), (body,))

@@ -1,0 +1,79 @@
+ISAMAP_COPY void gemm_copy0(
+    float *restrict p_packed,
+    const float *restrict p_B,
+    int64_t n_N,
+    int64_t n_K)
+{
+    for (int64_t i_j = 0; i_j < ((n_N + 15) / 16); ++i_j) {
+        for (int64_t i_k = 0; i_k < n_K; ++i_k) {
+            int64_t past = 16;
+            past = isamap_min(past, n_N - i_j * 16);
+            if (past == 16) {
+                memcpy(p_packed + n_K * i_j * 16 + i_k * 16, p_B + n_N * i_k + i_j * 16,
+                       (size_t)16 * sizeof(float));
+            } else {
+                past = isamap_max(past, 0);
+                if (past > 0)
+                    memcpy(p_packed + n_K * i_j * 16 + i_k * 16, p_B + n_N * i_k + i_j * 16,
+                           (size_t)past * sizeof(float));
+                for (int64_t i_i = past; i_i < 16; ++i_i)
+                    p_packed[n_K * i_j * 16 + i_i + i_k * 16] = 0.0f;
+            }
+        }
+    }
+}
+
+size_t gemm_workspace(int64_t n_M, int64_t n_N, int64_t n_K, int threads)
+{
+    (void)n_M;
+    (void)threads;
+    size_t bytes = 64;  /* to align the start */
+    bytes += isamap_room((n_K * ((n_N + 15) / 16) * 16) * 4);
+    return bytes;
+}
+
+int gemm(
+    const float *restrict p_A,
+    const float *restrict p_B,
+    float *restrict p_C,
+    int64_t n_M,
+    int64_t n_N,
+    int64_t n_K,
+    void *workspace,
+    int threads)
+{
+    if (n_M < 1) return -1;
+    if (n_N < 1) return -1;
+    if (n_K < 1) return -1;
+    if (workspace == NULL) return -2;
+    if (threads < 1) threads = 1;
+    char *room = (char *)(((uintptr_t)workspace + 63) & ~(uintptr_t)63);
+    float *const p_packed = (float *)room;
+    gemm_copy0(p_packed, p_B, n_N, n_K);
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+#endif
+    for (int64_t i_m = 0; i_m < n_M; ++i_m) {
+        for (int64_t i_j = 0; i_j < ((n_N + 15) / 16); ++i_j) {
+            v16 r_acc, r_a, r_b;
+            {
+                for (int lane = 0; lane < 16; ++lane) r_acc[lane] = 0.0f;
+            }
+            for (int64_t i_k = 0; i_k < n_K; ++i_k) {
+                {
+                    const float one = *(p_A + n_K * i_m + i_k);
+                    r_a = (v16){one, one, one, one, one, one, one, one,
+                        one, one, one, one, one, one, one, one};
+                }
+                r_b = *(const v16u *)(p_packed + n_K * i_j * 16 + i_k * 16);
+                r_acc += r_a * r_b;
+            }
+            if (n_N >= i_j * 16 + 16) {
+                *(v16u *)(p_C + n_N * i_m + i_j * 16) = r_acc;
+            } else {
+                v16_store((p_C + n_N * i_m + i_j * 16), r_acc, (n_N - i_j * 16));
+            }
+        }
+    }
+    return 0;
+}

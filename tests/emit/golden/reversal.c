@@ -1,0 +1,58 @@
+ISAMAP_COPY void reversal_copy0(
+    int32_t *restrict p_row,
+    const int32_t *restrict p_X,
+    int64_t n_N,
+    int64_t i_i)
+{
+    for (int64_t i_j = 0; i_j < n_N; ++i_j)
+        p_row[i_j] = p_X[n_N * i_i + n_N - i_j - 1];
+}
+
+ISAMAP_COPY void reversal_copy1(
+    int32_t *restrict p_Y,
+    const int32_t *restrict p_row,
+    int64_t n_N,
+    int64_t i_i)
+{
+    memcpy(p_Y + n_N * i_i, p_row,
+           (size_t)n_N * sizeof(int32_t));
+}
+
+size_t reversal_workspace(int64_t n_N, int threads)
+{
+    if (threads < 1) threads = 1;
+    size_t bytes = 64;  /* to align the start */
+    bytes += isamap_room((n_N * 3) * 4);
+    bytes += (size_t)threads * isamap_room(n_N * 4);
+    return bytes;
+}
+
+int reversal(
+    const int32_t *restrict p_X,
+    int32_t *restrict p_Y,
+    int64_t n_N,
+    void *workspace,
+    int threads)
+{
+    if (n_N < 1) return -1;
+    if (workspace == NULL) return -2;
+    if (threads < 1) threads = 1;
+    char *room = (char *)(((uintptr_t)workspace + 63) & ~(uintptr_t)63);
+    room += isamap_room((n_N * 3) * 4);
+    char *const all_p_row = room;
+    const size_t room_p_row = isamap_room(n_N * 4);
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+#endif
+    for (int64_t i_i = 0; i_i < 9; ++i_i) {
+#ifdef _OPENMP
+        const int thread = omp_get_thread_num();
+#else
+        const int thread = 0;
+#endif
+        int32_t *const p_row = (int32_t *)(all_p_row + (size_t)thread * room_p_row);
+        reversal_copy0(p_row, p_X, n_N, i_i);
+        reversal_copy1(p_Y, p_row, n_N, i_i);
+    }
+    return 0;
+}

@@ -37,8 +37,8 @@ def command(
     as_json: bool,
 ) -> int:
     """Enumerate and print; return the exit code."""
-    from isamap.cli.text import head_lines, mapping_lines
     from isamap.cli.tables import wrap
+    from isamap.cli.text import head_lines, mapping_lines
     from isamap.ir.printer import print_statement
     from isamap.pipeline.facts import match_facts
     from isamap.pipeline.mapped import enumerate_all, only_instruction
@@ -56,8 +56,8 @@ def command(
         click.echo(json.dumps(match_facts(kernel, machine, enumerations), indent=2))
         return 0
     lines = head_lines(kernel, machine)
-    for found in enumerations:
-        lines += ["", *wrap(print_statement(found.statement).strip(), "", "    ")]
-        lines += mapping_lines(found, kernel, {}, None, everything)
+    for statement, found in zip(kernel.statements, enumerations, strict=True):
+        lines += ["", *wrap(print_statement(statement).strip(), "", "    ")]
+        lines += mapping_lines(found, kernel, {}, everything)
     click.echo("\n".join(lines))
     return 0

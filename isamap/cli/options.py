@@ -15,7 +15,7 @@ _BUDGET = re.compile(r"([0-9]+)(s|m|h)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
-class SizeType(click.ParamType):
+class SizeType(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
     """``N=64``: an extent and its value."""
 
     name = "NAME=SIZE"
@@ -34,7 +34,7 @@ class SizeType(click.ParamType):
         return match[1], int(match[2])
 
 
-class BudgetType(click.ParamType):
+class BudgetType(click.ParamType):  # type: ignore[type-arg]
     """``50`` trials or ``30s``, ``2m``, ``1h`` of time."""
 
     name = "N|30s"

@@ -1,6 +1,6 @@
 """The report of ``isamap map`` as text: mappings, choice, schedule, estimate, result."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -11,7 +11,7 @@ from isamap.ir.printer import print_statement
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.facts import axes
-from isamap.pipeline.result import Report, StatementResult, issue_cycles
+from isamap.pipeline.result import Report, StatementResult, Tuning, issue_cycles
 from isamap.pipeline.sizes import iterations
 from isamap.schedule.schedule import StatementSchedule
 
@@ -42,17 +42,24 @@ def head_lines(kernel: Kernel, hardware: Accelerator) -> list[str]:
 
 
 def mapping_lines(
+    found: Enumeration, kernel: Kernel, symbols: Mapping[str, int], everything: bool
+) -> list[str]:
+    """Return the table of legal mappings, in their order, and whether it is all of them."""
+    order = list(range(len(found.mappings)))
+    return _mapping_lines(found, kernel, symbols, order, {}, None, everything)
+
+
+def _mapping_lines(
     found: Enumeration,
     kernel: Kernel,
     symbols: Mapping[str, int],
+    order: Sequence[int],
+    estimates: Mapping[int, float],
     chosen: int | None,
     everything: bool,
 ) -> list[str]:
-    """Return the table of legal mappings and whether it is all of them."""
-    shown = list(range(len(found.mappings) if everything else min(SHOWN, len(found.mappings))))
-    if chosen is not None and chosen not in shown:
-        shown = [*shown[:-1], chosen]
-    rows = [_row(found.mappings[i], kernel, symbols) for i in shown]
+    shown = list(order if everything else order[:SHOWN])
+    rows = [_row(found.mappings[i], kernel, symbols, estimates.get(i)) for i in shown]
     marked = None if chosen is None else shown.index(chosen)
     lines = table(_HEADINGS, rows, _RIGHT, marked)
     count = f"{len(found.mappings)} legal mapping{'s' * (len(found.mappings) != 1)}"
@@ -62,15 +69,21 @@ def mapping_lines(
     return [*lines, *wrap(count, "    ")]
 
 
-def _row(mapping: LegalMapping, kernel: Kernel, symbols: Mapping[str, int]) -> tuple[str, ...]:
+def _row(
+    mapping: LegalMapping, kernel: Kernel, symbols: Mapping[str, int], estimate: float | None
+) -> tuple[str, ...]:
     placed = [
         f"{axis}<-{forms[0] if len(forms) == 1 else '[' + ', '.join(forms) + ']'}"
         for axis, forms in axes(mapping.matching).items()
         if forms
     ]
     tile = ", ".join(f"{name}={size}" for name, size in mapping.tile.items())
-    sized = set(kernel.symbols) <= set(symbols)
-    cycles = short(issue_cycles(mapping, kernel, symbols)) if sized else "-"
+    if estimate is not None:
+        cycles = short(estimate)
+    elif set(kernel.symbols) <= set(symbols):
+        cycles = f">{short(issue_cycles(mapping, kernel, symbols))}"
+    else:
+        cycles = "-"
     used = f"{100 * mapping.utilisation:.3g}%"
     return mapping.matching.needle.name, ", ".join(placed) or "-", tile or "-", used, cycles
 
@@ -78,8 +91,19 @@ def _row(mapping: LegalMapping, kernel: Kernel, symbols: Mapping[str, int]) -> t
 def _statement_lines(report: Report, statement: StatementResult, everything: bool) -> list[str]:
     result = report.result
     lines = wrap(print_statement(statement.statement).strip(), "", "    ")
-    lines += mapping_lines(
-        statement.enumeration, result.kernel, result.symbols, statement.chosen, everything
+    estimates = {s.mapping: s.cycles for s in statement.scheduled if s.cycles is not None}
+    rest = [i for i in range(len(statement.mappings)) if i not in estimates]
+    order = [*sorted(estimates, key=lambda i: (i != statement.chosen, estimates[i])), *rest]
+    if statement.chosen not in estimates:  # a search found it
+        order = [statement.chosen, *(i for i in order if i != statement.chosen)]
+    lines += _mapping_lines(
+        statement.enumeration,
+        result.kernel,
+        result.symbols,
+        order,
+        estimates,
+        statement.chosen,
+        everything,
     )
     name = statement.mappings[statement.chosen].matching.needle.name
     return [*lines, *wrap(f"chosen: {name}, {statement.why}", "    ")]
@@ -115,14 +139,19 @@ def _estimate_lines(report: Report) -> list[str]:
 def _tuning_lines(report: Report) -> list[str]:
     if (tuning := report.result.tuning) is None:
         return []
-    show = duration if tuning.measured else (lambda cycles: f"{short(cycles)} cycles")
     judged = "measured" if tuning.measured else "estimated"
     text = (
-        f"tuning    {tuning.trials} schedules {judged}, {tuning.failed} impossible: "
-        f"{show(tuning.first)} -> {show(tuning.best)}"
+        f"tuning    {tuning.trials} schedules {judged}, {tuning.failed} failed: "
+        f"{_score(tuning, tuning.first)} -> {_score(tuning, tuning.best)}"
     )
     text += ", interrupted" if tuning.interrupted else ""
     return wrap(text, "", " " * 10)
+
+
+def _score(tuning: Tuning, score: float | None) -> str:
+    if score is None:
+        return "none"
+    return duration(score) if tuning.measured else f"{short(score)} cycles"
 
 
 def _result_lines(report: Report) -> list[str]:

@@ -1,15 +1,15 @@
 """The facts of a report as plain data: the document of ``--json`` (docs/commands.md)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from isamap import __version__
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.nodes import Kernel
+from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.printer import print_expr, print_statement
 from isamap.mapping.matching import Enumeration, Matching
 from isamap.mapping.matching import Mapping as LegalMapping
-from isamap.pipeline.result import Report, Result, issue_cycles, statement_names
+from isamap.pipeline.result import Report, Result, Scheduled, issue_cycles, statement_names
 from isamap.pipeline.sizes import iterations
 from isamap.schedule.schedule import Schedule
 
@@ -27,19 +27,11 @@ def report_facts(report: Report) -> Facts:
         "iterations": iterations(kernel, symbols),
         "statements": [
             {
-                **_statement(s.name, s.enumeration, kernel, symbols),
+                **_statement(s.name, s.statement, s.enumeration, kernel, symbols, s.scheduled),
                 "chosen": s.chosen,
                 "why": s.why,
             }
             for s in result.statements
-        ],
-        "rejected": [
-            {
-                "statement": names[r.statement],
-                "mapping": result.statements[r.statement].mappings.index(r.mapping),
-                "reason": r.reason,
-            }
-            for r in result.rejected
         ],
         "schedule": schedule_facts(result.schedule, names),
         "estimate": _estimate(result),
@@ -47,6 +39,7 @@ def report_facts(report: Report) -> Facts:
         "execution": {
             "way": execution.way,
             "reason": execution.reason,
+            "sizes": dict(execution.symbols or {}),
             "seconds": execution.seconds,
             "cycles": execution.cycles,
         },
@@ -66,8 +59,8 @@ def match_facts(
     return {
         **_head(kernel, hardware),
         "statements": [
-            _statement(name, found, kernel, {})
-            for name, found in zip(names, enumerations, strict=True)
+            _statement(name, statement, found, kernel, {})
+            for name, statement, found in zip(names, kernel.statements, enumerations, strict=True)
         ],
     }
 
@@ -115,18 +108,28 @@ def _head(kernel: Kernel, hardware: Accelerator) -> Facts:
     }
 
 
-def _statement(name: str, found: Enumeration, kernel: Kernel, symbols: Mapping[str, int]) -> Facts:
+def _statement(
+    name: str,
+    statement: Statement,
+    found: Enumeration,
+    kernel: Kernel,
+    symbols: Mapping[str, int],
+    scheduled: Sequence[Scheduled] = (),
+) -> Facts:
     sized = set(kernel.symbols) <= set(symbols)
+    tried = {s.mapping: s for s in scheduled}
+    mappings = []
+    for number, mapping in enumerate(found.mappings):
+        entry = mapping_facts(mapping)
+        entry["cycles"] = issue_cycles(mapping, kernel, symbols) if sized else None
+        if scheduled:
+            entry["estimate"] = tried[number].cycles if number in tried else None
+            entry["unschedulable"] = tried[number].reason if number in tried else ""
+        mappings.append(entry)
     return {
         "name": name,
-        "text": print_statement(found.statement),
-        "mappings": [
-            {
-                **mapping_facts(mapping),
-                "cycles": issue_cycles(mapping, kernel, symbols) if sized else None,
-            }
-            for mapping in found.mappings
-        ],
+        "text": print_statement(statement).strip(),
+        "mappings": mappings,
         "complete": found.complete,
         "incomplete_reason": found.reason,
     }

@@ -1,7 +1,7 @@
 """From a checked kernel and a machine to a mapped kernel: match, schedule, lower, emit."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 
 from isamap.diagnostics import (
@@ -9,7 +9,6 @@ from isamap.diagnostics import (
     Diagnostic,
     HardwareError,
     NoMappingError,
-    ScheduleError,
     fail,
 )
 from isamap.emit.c import emit_c
@@ -17,34 +16,16 @@ from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents, zero_based
-from isamap.lower.lower import lower
+from isamap.lower.choose import Choice, choose
+from isamap.lower.cost import estimate
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.find import enumerate_mappings
-from isamap.mapping.needles import needles
 from isamap.mapping.matching import Enumeration
+from isamap.mapping.needles import needles
 from isamap.pipeline.options import Clock, Options, Tell, silent
-from isamap.pipeline.result import (
-    Rejected,
-    Result,
-    StatementResult,
-    Tuning,
-    statement_names,
-)
-from isamap.pipeline.sizes import sample_symbols
-from isamap.schedule.cost import estimate
-from isamap.schedule.first import first_schedule
+from isamap.pipeline.result import Result, Scheduled, StatementResult, Tuning, statement_names
+from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.schedule.schedule import Schedule
-
-# A mapping whose fragments cannot be moved is left for the next one, this often in all.
-_ATTEMPTS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    schedule: Schedule
-    lowered: LoweredKernel
-    rejected: tuple[Rejected, ...]
-    tuning: Tuning | None = None
 
 
 def map_kernel(
@@ -60,25 +41,29 @@ def map_kernel(
     with clock.stage("match"):
         enumerations = enumerate_all(kernel, hardware)
     with clock.stage("schedule"):
-        planned = _plan_first(kernel, hardware, enumerations)
+        symbols = dict.fromkeys(kernel.symbols, TYPICAL_SIZE)
+        choice = choose(kernel, hardware, enumerations, options.threads, symbols, progress=tell)
+    schedule, lowered, cost, tuning = choice.schedule, choice.lowered, choice.estimate, None
     if options.tune:
         with clock.stage("tune"):
-            planned = _tune(kernel, hardware, enumerations, planned, options, tell)
-    with clock.stage("estimate"):
-        symbols = sample_symbols(kernel, planned.lowered) or {}
-        cost = estimate(planned.lowered, hardware, symbols)
+            from isamap.pipeline.tune import tune  # Optuna, only where it is asked for
+
+            tuned = tune(kernel, hardware, enumerations, choice, options, tell)
+            tuning = tuned.tuning
+            if tuned.best:
+                schedule, lowered = tuned.best.schedule, tuned.best.lowered
+                cost = estimate(lowered, hardware, symbols)
     with clock.stage("emit"):
-        source, no_c = _emit(kernel, hardware, planned.lowered)
+        source, no_c = _emit(kernel, hardware, lowered)
     return Result(
         kernel,
         hardware,
-        _statements(kernel, enumerations, planned, symbols),
-        planned.rejected,
-        planned.schedule,
-        planned.lowered,
+        _statements(kernel, enumerations, choice, schedule, tuning),
+        schedule,
+        lowered,
         cost,
         symbols,
-        planned.tuning,
+        tuning,
         source,
         no_c,
         dict(clock.seconds),
@@ -108,95 +93,55 @@ def _unmapped(kernel: Kernel, hardware: Accelerator, name: str, index: int) -> D
     )
 
 
-def _plan_first(
-    kernel: Kernel, hardware: Accelerator, enumerations: tuple[Enumeration, ...]
-) -> _Planned:
-    """Return the first schedule that can be lowered, leaving mappings that cannot."""
-    rejected: list[Rejected] = []
-    left = list(enumerations)
-    while True:
-        schedule = first_schedule(kernel, hardware, tuple(left))
-        try:
-            return _Planned(schedule, lower(kernel, hardware, schedule), tuple(rejected))
-        except ScheduleError as error:
-            at = _blamed(kernel, left, error)
-            failed = schedule.statements[at].mapping
-            rest = tuple(m for m in left[at].mappings if m != failed)
-            if not rest or len(rejected) >= _ATTEMPTS:
-                raise _unlowered(kernel, hardware, at, rejected, error) from error
-            rejected.append(Rejected(at, failed, error.diagnostics[0].message))
-            left[at] = replace(left[at], mappings=rest)
-
-
-def _blamed(kernel: Kernel, left: Sequence[Enumeration], error: ScheduleError) -> int:
-    """Return the statement that an error is about, by its place in the text."""
-    spans = [s.span for s in kernel.statements]
-    for diagnostic in error.diagnostics:
-        if diagnostic.span in spans:
-            return spans.index(diagnostic.span)
-    return max(range(len(left)), key=lambda i: len(left[i].mappings))
-
-
-def _unlowered(
-    kernel: Kernel,
-    hardware: Accelerator,
-    at: int,
-    rejected: Sequence[Rejected],
-    error: ScheduleError,
-) -> NoMappingError:
-    name = statement_names(kernel)[at]
-    tried = sum(r.statement == at for r in rejected) + 1
-    text = f"none of {tried} mappings of statement {name} can be scheduled on '{hardware.name}'"
-    return NoMappingError(
-        Diagnostic("E722", text, kernel.statements[at].span, notes=error.diagnostics)
-    )
-
-
-def _tune(
-    kernel: Kernel,
-    hardware: Accelerator,
-    enumerations: tuple[Enumeration, ...],
-    first: _Planned,
-    options: Options,
-    tell: Tell,
-) -> _Planned:
-    """Return the best schedule that a search finds, never one worse than the first."""
-    from isamap.pipeline.tune import tune  # Optuna, only where it is asked for
-
-    found = tune(kernel, hardware, enumerations, first.lowered, options, tell)
-    if found.schedule is None:
-        return replace(first, tuning=found.tuning)
-    lowered = lower(kernel, hardware, found.schedule)
-    return _Planned(found.schedule, lowered, first.rejected, found.tuning)
-
-
 def _statements(
     kernel: Kernel,
     enumerations: tuple[Enumeration, ...],
-    planned: _Planned,
-    symbols: Mapping[str, int],
+    choice: Choice,
+    schedule: Schedule,
+    tuning: Tuning | None,
 ) -> tuple[StatementResult, ...]:
     results = []
-    for i, (name, found) in enumerate(zip(statement_names(kernel), enumerations, strict=True)):
-        chosen = found.mappings.index(planned.schedule.statements[i].mapping)
-        left = [r for r in planned.rejected if r.statement == i]
-        why = _why(found, chosen, left, planned)
-        results.append(StatementResult(name, kernel.statements[i], found, chosen, why))
+    for number, name in enumerate(statement_names(kernel)):
+        found, tried = enumerations[number], choice.alternatives[number]
+        chosen = found.mappings.index(schedule.statements[number].mapping)
+        scheduled = tuple(
+            Scheduled(
+                found.mappings.index(a.mapping), a.estimate.cycles if a.estimate else None, a.reason
+            )
+            for a in tried
+        )
+        results.append(
+            StatementResult(
+                name,
+                kernel.statements[number],
+                found,
+                chosen,
+                _why(found, chosen, scheduled, tuning),
+                scheduled,
+            )
+        )
     return tuple(results)
 
 
-def _why(found: Enumeration, chosen: int, rejected: Sequence[Rejected], planned: _Planned) -> str:
+def _why(
+    found: Enumeration, chosen: int, scheduled: Sequence[Scheduled], tuning: Tuning | None
+) -> str:
     """Return in words what made a mapping the chosen one."""
     if len(found.mappings) == 1:
         return "the only legal mapping"
-    if planned.tuning and planned.tuning.trials > planned.tuning.failed:
-        judge = "measured" if planned.tuning.measured else "estimated"
-        return f"the fastest {judge} of {planned.tuning.trials} schedules tried"
-    if rejected:
-        return f"the best of {len(found.mappings)} that can be scheduled: {rejected[0].reason}"
-    if chosen == 0:
-        return f"the best of {len(found.mappings)}: fewest cycles, then highest utilisation"
-    return f"the lowest estimate once scheduled, of {len(found.mappings)}"
+    if tuning and tuning.best is not None:
+        judged = "measured" if tuning.measured else "estimated"
+        return f"part of the fastest of {tuning.trials} schedules {judged}"
+    possible = sorted((s.cycles, s.mapping) for s in scheduled if s.cycles is not None)
+    if len(possible) == 1:
+        return f"the only one of {len(scheduled)} tried that can be scheduled"
+    text = f"the lowest estimate of {len(possible)} that were scheduled"
+    if possible[1][0] > possible[0][0]:
+        other = found.mappings[possible[1][1]].matching.needle.name
+        text += (
+            f"; the next one, {other}, takes {possible[1][0] / possible[0][0]:.3g} times as long"
+        )
+    return text
 
 
 def _emit(

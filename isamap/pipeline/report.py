@@ -9,6 +9,7 @@ from isamap.pipeline.execute import build, execute
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Clock, Options
 from isamap.pipeline.result import Check, Execution, Report, Result
+from isamap.pipeline.sizes import sample_symbols
 from isamap.pipeline.verify import prepare_check
 from isamap.pipeline.way import choose_way
 
@@ -36,11 +37,11 @@ def make_report(
 def _run_and_check(
     result: Result, options: Options, clock: Clock
 ) -> tuple[Execution, Check | None]:
-    symbols = result.symbols
-    if set(symbols) != set(result.kernel.symbols):
+    symbols = sample_symbols(result.kernel, result.lowered)
+    if symbols is None:
         names = ", ".join(result.kernel.symbols)
-        reason = f"no size tried for {names} fits"
-        return Execution("none", reason, f"--set {result.kernel.symbols[0]}=64 gives one"), None
+        hint = f"--set {result.kernel.symbols[0]}=64 gives one"
+        return Execution("none", f"none of the sizes tried for {names} fits", hint), None
     choice = choose_way(result, symbols, options.simulate)
     if choice.way == "none":
         return Execution("none", choice.reason, choice.hint, symbols), None

@@ -10,11 +10,11 @@ import numpy as np
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
+from isamap.lower.cost import Estimate
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.sizes import variable_extents
-from isamap.schedule.cost import Estimate
 from isamap.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -25,11 +25,14 @@ Arrays: TypeAlias = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
-    """A mapping that was chosen first and then left, with the reason."""
+class Scheduled:
+    """A mapping that was scheduled, by its position, with the estimated cycles of the statement.
 
-    statement: int
-    mapping: LegalMapping
+    ``cycles`` is None, and ``reason`` says why, where it cannot be scheduled.
+    """
+
+    mapping: int
+    cycles: float | None
     reason: str
 
 
@@ -38,7 +41,7 @@ class StatementResult:
     """The legal mappings of one statement, best first, and the position of the chosen one.
 
     ``name`` is the buffer that the statement writes, numbered where several statements write it.
-    ``why`` says in words what decided.
+    ``why`` says in words what decided, ``scheduled`` what was tried.
     """
 
     name: str
@@ -46,6 +49,7 @@ class StatementResult:
     enumeration: Enumeration
     chosen: int
     why: str
+    scheduled: tuple[Scheduled, ...]
 
     @property
     def mappings(self) -> tuple[LegalMapping, ...]:
@@ -73,14 +77,13 @@ class Tuning:
 class Result:
     """A kernel mapped on to a machine; nothing has run yet.
 
-    ``symbols`` are sizes assumed for extents without a value, for the estimate only.  ``source``
+    ``symbols`` are sizes assumed for extents without a value, for the estimate.  ``source``
     is the C with its header; it is None, and ``no_c`` the reason, where the description makes none.
     """
 
     kernel: Kernel
     accelerator: Accelerator
     statements: tuple[StatementResult, ...]
-    rejected: tuple[Rejected, ...]
     schedule: Schedule
     lowered: LoweredKernel
     estimate: Estimate

@@ -10,9 +10,12 @@ from isamap.ir.index import Index, Name
 from isamap.ir.nodes import Kernel, Statement
 from isamap.lower.nodes import LoweredKernel
 
-# Sizes at which a symbolic extent is tried: no multiple of any tile, one below it, one of it.
+# Sizes at which a kernel with symbolic extents is run: no multiple of any tile first.
 _TRIED = (37, 64, 100, 7, 1)
 Symbols = Mapping[str, int]
+
+TYPICAL_SIZE = 256
+"""What an extent without a value is taken for in estimates."""
 
 
 def all_sizes(kernel: Kernel, symbols: Symbols) -> dict[str, int]:

@@ -7,13 +7,12 @@ from isamap.diagnostics import ArgumentsError, fail
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.ir.nodes import Kernel
-from isamap.lower.nodes import LoweredKernel
+from isamap.lower.choose import Choice
 from isamap.mapping.matching import Enumeration
 from isamap.pipeline.options import Options, Tell
 from isamap.pipeline.result import Tuning
 from isamap.pipeline.sizes import sample_symbols
 from isamap.pipeline.way import native_choice
-from isamap.schedule.schedule import Schedule
 from isamap.schedule.space import space
 from isamap_search.clock import Clock
 from isamap_search.objective import Candidate, Model
@@ -26,9 +25,9 @@ _REMEMBERED = 8
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """The best schedule found, None when none was, and what the search did."""
+    """The best candidate found, None when none was, and what the search did."""
 
-    schedule: Schedule | None
+    best: Candidate | None
     tuning: Tuning
 
 
@@ -36,14 +35,14 @@ def tune(
     kernel: Kernel,
     hardware: Accelerator,
     enumerations: tuple[Enumeration, ...],
-    first: LoweredKernel,
+    choice: Choice,
     options: Options,
     tell: Tell,
 ) -> Tuned:
     """Search within ``options.tune``; ToolError when nothing that was tried could be run."""
     assert options.tune is not None
     choices = space(kernel, hardware, enumerations)
-    symbols = sample_symbols(kernel, first) or {}
+    symbols = sample_symbols(kernel, choice.lowered) or {}
     model = Model(kernel, hardware, choices, symbols)
     records = Records(options.records) if options.records else None
     key = Key.of(kernel, hardware, options.threads, symbols)
@@ -62,10 +61,11 @@ def tune(
         found = search(model, options.tune, options.seed, clock, remembered, tell=tell, noted=note)
     if clock and clock.fault and found.best is None and found.trials:
         raise clock.fault
+    score = found.score if found.best else None
     tuning = Tuning(
-        found.trials, found.failed, found.measured, found.first, found.score, found.interrupted
+        found.trials, found.failed, found.measured, found.first, score, found.interrupted
     )
-    return Tuned(found.best.schedule if found.best else None, tuning)
+    return Tuned(found.best, tuning)
 
 
 def _remembered(model: Model, records: Records, key: Key) -> list[tuple[int, ...]]:

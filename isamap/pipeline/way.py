@@ -50,8 +50,8 @@ def native_choice(accelerator: Accelerator, no_c: str = "") -> Choice:
     if not accelerator.trusted:
         reason = f"the description of '{accelerator.name}' does not ship with isamap"
         return Choice("simulated", reason, "--trust compiles and runs it")
-    if reason := runnable(accelerator):
-        return Choice("simulated", reason)
+    if missing := runnable(accelerator):
+        return Choice("simulated", missing)
     assert accelerator.toolchain is not None, "runnable() asks for one"
     return Choice("program" if accelerator.toolchain.runner else "native")
 

@@ -5,14 +5,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from isamap.schedule.space import Space
+
 from isamap.diagnostics import ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
+from isamap.lower.cost import estimate
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
-from isamap.schedule.cost import estimate
 from isamap.schedule.schedule import Schedule
-from isamap.schedule.space import Space
 
 Point: TypeAlias = tuple[int, ...]
 """An option's number for each choice of a space, in its order."""

@@ -10,10 +10,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from isamap.hw.accelerator import Accelerator
-from isamap.ir.nodes import Kernel
 from isamap.ir.printer import print_kernel
 from isamap.schedule.space import Space
+
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Kernel
 
 _FORMAT = 1
 

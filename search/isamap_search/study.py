@@ -11,6 +11,8 @@ from time import monotonic
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 from optuna.trial import Trial, TrialState
 
 from isamap_search.budget import Budget
@@ -183,8 +185,7 @@ def _study(seed: int, storage: Path | None) -> optuna.Study:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     kept = None
     if storage:
-        backend = optuna.storages.journal.JournalFileBackend(str(storage))
-        kept = optuna.storages.JournalStorage(backend)
+        kept = JournalStorage(JournalFileBackend(str(storage)))
     sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=0)
     return optuna.create_study(
         storage=kept, sampler=sampler, study_name="isamap", load_if_exists=True

@@ -72,16 +72,24 @@ class Plan:
         self.names = tuple(o.name for o in instruction.operands)
         self.shapes = {o.name: shape_of(o, self.symbols) for o in instruction.operands}
         self.pitches = {n: operand_pitches.get(n) or pitches(s) for n, s in self.shapes.items()}
+        self._locals = [
+            (position, prod(self.shapes[o.name]), arithmetic.carrier(o.dtype))
+            for position, o in enumerate(instruction.operands)
+            if o.role == "local"
+        ]
         self._reads: dict[str, list[Values]] = {name: [] for name in self.names}
         self._writes: dict[str, list[Values]] = {name: [] for name in self.names}
         self._steps = [self._statement(s) for s in instruction.statements]
         self.footprints = {n: self._footprint(instruction.operand(n)) for n in self.names}
 
-    def run(self, places: Sequence[Place]) -> None:
+    def run(self, places: list[Place]) -> None:
         """Execute the statements; ``places`` are in the order of the operands.
 
-        The caller has checked that every touched address lies in its array.
+        The caller has checked that every touched address lies in its array; places of local
+        operands are set here.
         """
+        for position, size, data_type in self._locals:
+            places[position] = (np.zeros(size, data_type), 0)
         for step in self._steps:
             step(places)
 
@@ -345,10 +353,10 @@ def execute(
     places: list[Place] = []
     for operand in instruction.operands:
         shape = plan.shapes[operand.name]
-        array = operands.get(operand.name)
-        if array is None and operand.role == "local":
-            places.append((np.zeros(prod(shape), arithmetic.carrier(operand.dtype)), 0))
+        if operand.role == "local":
+            places.append((np.zeros(0), 0))
             continue
+        array = operands.get(operand.name)
         if array is None or array.shape != shape or array.dtype != operand.dtype.numpy:
             given = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
             wanted = f"{operand.dtype}{list(shape)}"

@@ -1,0 +1,283 @@
+"""Execution of instruction calls: where operands lie, whether they may, and what is touched."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol
+
+import numpy as np
+
+from isamap.hw.accelerator import Entry
+from isamap.interp.call import CallFault, Place, Plan
+from isamap.interp.cells import pitches
+from isamap.interp.rounding import Values
+from isamap.ir.index import Index
+from isamap.ir.nodes import Buffer, Literal
+from isamap.lower.nodes import Call, Operand, Register, Window
+from isamap.sim.memory import Environment, LoweredFault, Memory, Number
+
+
+class Tracer(Protocol):
+    """Sees every instruction as it is executed."""
+
+    def __call__(self, call: Call, entry: Entry, plan: Plan) -> None:
+        """Take note of an executed instruction."""
+        ...
+
+
+@dataclass(slots=True)
+class Fragment:
+    """A register's content; ``written`` marks its elements, None when all have a value."""
+
+    register: Register
+    data: Values
+    written: Values | None
+
+    def forget(self) -> None:
+        """Take every element's value away."""
+        self.written = np.zeros(self.data.size, np.bool_)
+
+
+def new_fragment(register: Register, memory: Memory) -> Fragment:
+    """Return a fragment without values."""
+    size = prod(register.shape)
+    data = np.zeros(size, memory.arithmetic.carrier(register.dtype))
+    return Fragment(register, data, np.zeros(size, np.bool_))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A plan, with what to check and to mark around it, by the operand's position."""
+
+    plan: Plan
+    windows: tuple[tuple[int, int, int], ...]
+    align: tuple[tuple[int, int], ...]
+    reads: tuple[tuple[Fragment, Values], ...]
+    writes: tuple[tuple[Fragment, Values | None], ...]
+
+
+class CallSite:
+    """One call node, ready to be executed many times."""
+
+    def __init__(
+        self,
+        node: Call,
+        entry: Entry,
+        kinds: Mapping[str, str],
+        scope: Mapping[str, Fragment],
+        memory: Memory,
+        tracer: Tracer | None,
+    ) -> None:
+        self.node, self.entry, self.memory, self.tracer = node, entry, memory, tracer
+        self.operands = entry.instruction.operands
+        given = dict(node.operands)
+        extra = given.keys() - {o.name for o in self.operands}
+        if extra:
+            raise LoweredFault(f"{node.instruction} has no operand {min(extra)}")
+        self.symbols = [(name, memory.number(index)) for name, index in node.symbols]
+        self.fragments: dict[int, Fragment] = {}
+        self.offsets: list[tuple[int, Values, Number]] = []
+        self.numbers: list[tuple[int, Number]] = []
+        self.places: list[Place] = []
+        for position, operand in enumerate(self.operands):
+            if operand.role == "local":  # the plan's own
+                self.places.append((np.zeros(0), 0))
+                continue
+            if operand.name not in given:
+                raise self._fault(operand, "is not given")
+            self._place(position, operand, given[operand.name], kinds, scope)
+        self.bound: dict[tuple[int, ...], _Bound] = {}
+
+    def _fault(self, operand: Buffer, text: str) -> LoweredFault:
+        return LoweredFault(f"{self.node.instruction}: operand {operand.name} {text}")
+
+    def _place(
+        self,
+        position: int,
+        operand: Buffer,
+        place: Operand,
+        kinds: Mapping[str, str],
+        scope: Mapping[str, Fragment],
+    ) -> None:
+        kind = kinds[operand.storage or ""]
+        carrier = self.memory.arithmetic.carrier(operand.dtype)
+        match place:
+            case Register():
+                fragment = scope.get(place.name)
+                if fragment is None or fragment.register != place:
+                    raise self._fault(operand, f"is register {place.name}, which is not in scope")
+                if (place.storage, place.dtype) != (operand.storage, operand.dtype):
+                    found = f"{place.dtype} @ {place.storage}"
+                    wanted = f"{operand.dtype} @ {operand.storage}"
+                    raise self._fault(operand, f"is {wanted}, register {place.name} {found}")
+                self.fragments[position] = fragment
+                self.places.append((fragment.data, 0))
+            case Window():
+                array = self.memory.array(place.buffer)
+                if kind not in ("memory", "cache"):
+                    raise self._fault(operand, f"lies in {operand.storage}, not in memory")
+                if array.dtype != operand.dtype:
+                    raise self._fault(operand, f"is {operand.dtype}, {array.name} {array.dtype}")
+                data = self.memory.data[array.name]
+                self.offsets.append((position, data, self.memory.number(place.offset)))
+                self.places.append((data, 0))
+            case Literal():
+                self._check_immediate(operand, kind)
+                value = self.memory.arithmetic.constant(place)
+                if place.dtype != operand.dtype:
+                    raise self._fault(operand, f"is {operand.dtype}, the literal {place.dtype}")
+                self.places.append((np.full(1, value, carrier), 0))
+            case Index():
+                self._check_immediate(operand, kind)
+                if operand.dtype.name != "s64":
+                    raise self._fault(operand, f"is {operand.dtype}, an index s64")
+                self.numbers.append((position, self.memory.number(place)))
+                self.places.append((np.zeros(1, carrier), 0))
+
+    def _check_immediate(self, operand: Buffer, kind: str) -> None:
+        if kind != "immediate" or operand.shape or operand.role not in ("in", "const"):
+            raise self._fault(operand, "is given a value, but is no immediate scalar")
+
+    # --- binding to symbols -----------------------------------------------------------------------
+    def _bind(self, values: tuple[int, ...]) -> _Bound:
+        symbols = {name: value for (name, _), value in zip(self.symbols, values, strict=True)}
+        for extent in self.entry.instruction.extents:
+            value = symbols.get(extent.name, extent.value)
+            if value is None:
+                raise LoweredFault(f"{self.node.instruction}: no value for {extent.name}")
+            if extent.range is not None and not extent.range[0] <= value < extent.range[1]:
+                raise LoweredFault(
+                    f"{self.node.instruction}: {extent.name} = {value} is outside "
+                    f"{extent.range[0]}..{extent.range[1]}"
+                )
+            symbols[extent.name] = value
+        layouts = {
+            o.name: self._pitches(position, o, symbols) for position, o in enumerate(self.operands)
+        }
+        try:
+            plan = Plan(self.entry.instruction, symbols, layouts, self.memory.arithmetic)
+        except CallFault as fault:
+            raise LoweredFault(str(fault)) from fault
+        return self._with_checks(plan)
+
+    def _pitches(
+        self, position: int, operand: Buffer, symbols: Mapping[str, int]
+    ) -> tuple[int, ...]:
+        shape = tuple(int(extent.evaluate(symbols)) for extent in operand.shape)
+        fragment = self.fragments.get(position)
+        if fragment is not None:
+            held = fragment.register.shape
+            fits = len(held) == len(shape) and all(
+                n <= size for n, size in zip(shape, held, strict=True)
+            )
+            if not fits:
+                text = f"has shape {list(shape)}, register {fragment.register.name} {list(held)}"
+                raise self._fault(operand, text)
+            return pitches(held)
+        if operand.strides is None:
+            return pitches(shape)
+        try:
+            return tuple(int(stride.evaluate(symbols)) for stride in operand.strides)
+        except KeyError as missing:
+            raise self._fault(operand, f"has no value for its pitch {missing}") from None
+
+    def _with_checks(self, plan: Plan) -> _Bound:
+        windows, align, reads, writes = [], [], [], []
+        for position, operand in enumerate(self.operands):
+            footprint = plan.footprints[operand.name]
+            fragment = self.fragments.get(position)
+            if fragment is not None:
+                if footprint.reads.size:
+                    reads.append((fragment, footprint.reads))
+                if operand.role in ("out", "inout"):
+                    every = len(footprint.writes) == fragment.data.size
+                    writes.append((fragment, None if every else footprint.writes))
+            elif footprint.ends is not None and operand.role != "local":
+                windows.append((position, *footprint.ends))
+            step = self.entry.align.get(operand.name, 1) // operand.dtype.bytes
+            if step > 1:
+                align.append((position, step))
+        return _Bound(plan, tuple(windows), tuple(align), tuple(reads), tuple(writes))
+
+    # --- execution --------------------------------------------------------------------------------
+    def run(self, environment: Environment) -> None:
+        """Execute the call."""
+        values = () if not self.symbols else tuple(int(f(environment)) for _, f in self.symbols)
+        bound = self.bound.get(values)
+        if bound is None:
+            bound = self.bound[values] = self._bind(values)
+        places = self.places
+        for position, data, offset in self.offsets:
+            places[position] = (data, offset(environment))
+        for position, number in self.numbers:
+            data = self.memory.arithmetic.coordinate(np.full(1, number(environment)))
+            places[position] = (data, 0)
+        for position, low, high in bound.windows:
+            data, begin = places[position]
+            if begin + low < 0 or begin + high >= data.size:
+                raise self._outside(position, begin + low, begin + high, environment)
+        for position, step in bound.align:
+            if places[position][1] % step:
+                text = f"begins at element {places[position][1]}, not at a multiple of {step}"
+                raise self._fault(self.operands[position], text)
+        for fragment, needed in bound.reads:
+            if fragment.written is not None and not fragment.written[needed].all():
+                raise self._unwritten(fragment, needed, environment)
+        try:
+            bound.plan.run(places)
+        except CallFault as fault:
+            raise LoweredFault(f"{fault} ({_state(environment)})") from fault
+        for fragment, made in bound.writes:
+            self._mark(fragment, made)
+        if self.memory.observer is not None:
+            self._observe(bound.plan)
+        if self.tracer is not None:
+            self.tracer(self.node, self.entry, bound.plan)
+
+    def _mark(self, fragment: Fragment, made: Values | None) -> None:
+        if made is None:
+            fragment.written = None
+        elif fragment.written is not None:
+            fragment.written[made] = True
+
+    def _outside(
+        self, position: int, low: int, high: int, environment: Environment
+    ) -> LoweredFault:
+        operand = self.operands[position]
+        place = self.node.operand(operand.name)
+        name = place.buffer if isinstance(place, Window) else operand.name
+        text = (
+            f"touches {name}[{low}..{high}], which has {self.places[position][0].size} elements "
+            f"({_state(environment)})"
+        )
+        return self._fault(operand, text)
+
+    def _unwritten(
+        self, fragment: Fragment, needed: Values, environment: Environment
+    ) -> LoweredFault:
+        assert fragment.written is not None
+        missing = needed[~fragment.written[needed]]
+        return LoweredFault(
+            f"{self.node.instruction} reads element {int(missing[0])} of register "
+            f"{fragment.register.name}, which has no value ({_state(environment)})"
+        )
+
+    def _observe(self, plan: Plan) -> None:
+        observer = self.memory.observer
+        assert observer is not None
+        for position, _, _ in self.offsets:
+            operand = self.operands[position]
+            place = self.node.operand(operand.name)
+            assert isinstance(place, Window)
+            footprint, begin = plan.footprints[operand.name], self.places[position][1]
+            if footprint.reads.size:
+                observer(place.buffer, footprint.reads + begin, False)
+            if footprint.writes.size:
+                observer(place.buffer, footprint.writes + begin, True)
+
+
+def _state(environment: Environment) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in environment.items()) or "no counters"
+
+
+Action = Callable[[Environment], None]

@@ -1,0 +1,157 @@
+"""Execution of lowered kernels: what emitted code would compute, with every access checked.
+
+A fault found here is a fault of lowering (or of a description), never of the user's kernel.
+"""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+import numpy as np
+
+from isamap.diagnostics import ArgumentsError, fail
+from isamap.hw.accelerator import Accelerator
+from isamap.interp.arguments import bind_symbols, shape_of
+from isamap.interp.arithmetic import Arithmetic, declared
+from isamap.interp.rounding import Values
+from isamap.ir.nodes import Kernel
+from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Scope
+from isamap.sim.calls import Action, CallSite, Fragment, Tracer, new_fragment
+from isamap.sim.copies import compile_copy
+from isamap.sim.memory import ArrayObserver, Environment, LoweredFault, Memory
+
+__all__ = ["LoweredFault", "run_lowered"]
+
+
+def run_lowered(
+    lowered: LoweredKernel,
+    accelerator: Accelerator,
+    arrays: Mapping[str, Values],
+    symbols: Mapping[str, int] | None = None,
+    observer: ArrayObserver | None = None,
+    *,
+    kernel: Kernel | None = None,
+    arithmetic: Arithmetic | None = None,
+    tracer: Tracer | None = None,
+) -> dict[str, Values]:
+    """Return the content of the out and inout arrays after a lowered kernel.
+
+    They are flat, or have the shapes of ``kernel`` if it is given.  LoweredFault for an access
+    outside an array, a read of a register element without value, an operand in a wrong place;
+    ArgumentsError for arguments that do not fit.  Arrays that nothing has written yet hold NaN
+    (93 in integers), private ones anew in every iteration of a parallel loop.
+    """
+    environment = _environment(lowered, symbols or {}, arrays, kernel)
+    memory = Memory(lowered, arithmetic or declared(), observer)
+    memory.load(arrays, environment)
+    with np.errstate(all="ignore"):
+        for action in _Machine(lowered, accelerator, memory, tracer).body(lowered.body, {}):
+            action(environment)
+    shapes = {} if kernel is None else {b.name: shape_of(b, environment) for b in kernel.buffers}
+    return {
+        a.name: memory.arithmetic.decode(memory.data[a.name], a.dtype).reshape(
+            shapes.get(a.name, (-1,))
+        )
+        for a in lowered.arrays
+        if a.role in ("out", "inout")
+    }
+
+
+def _environment(
+    lowered: LoweredKernel,
+    symbols: Mapping[str, int],
+    arrays: Mapping[str, Values],
+    kernel: Kernel | None,
+) -> Environment:
+    values = dict(symbols) if kernel is None else bind_symbols(kernel, symbols, arrays)
+    missing = [name for name in lowered.symbols if name not in values]
+    if missing:
+        raise ArgumentsError(fail("E210", f"no value for {', '.join(missing)}"))
+    for condition in lowered.requires:
+        if condition.evaluate(values) < 0:
+            raise ArgumentsError(fail("E215", f"the code requires {condition} >= 0"))
+    return values
+
+
+class _Machine:
+    """Compiles the nodes of a lowered kernel to closures over the arrays of one run."""
+
+    def __init__(
+        self,
+        lowered: LoweredKernel,
+        accelerator: Accelerator,
+        memory: Memory,
+        tracer: Tracer | None,
+    ) -> None:
+        self.memory, self.tracer = memory, tracer
+        self.private = [a for a in lowered.arrays if a.private]
+        self.entries = {e.name: e for e in accelerator.entries}
+        self.kinds: dict[str, str] = {s.name: s.kind for s in accelerator.storages}
+        self.depth = 0
+
+    def body(self, nodes: tuple[Node, ...], scope: Mapping[str, Fragment]) -> list[Action]:
+        """Return an action for each node."""
+        return [self._node(node, scope) for node in nodes]
+
+    def _node(self, node: Node, scope: Mapping[str, Fragment]) -> Action:
+        match node:
+            case Call():
+                return self._call(node, scope)
+            case Loop():
+                return self._loop(node, scope)
+            case Guard():
+                return self._guard(node, scope)
+            case Scope():
+                return self._scope(node, scope)
+            case Copy():
+                return compile_copy(node, self.memory)
+            case _:
+                assert_never(node)
+
+    def _call(self, node: Call, scope: Mapping[str, Fragment]) -> Action:
+        entry = self.entries.get(node.instruction)
+        if entry is None:
+            raise LoweredFault(f"there is no instruction {node.instruction}")
+        return CallSite(node, entry, self.kinds, scope, self.memory, self.tracer).run
+
+    def _loop(self, node: Loop, scope: Mapping[str, Fragment]) -> Action:
+        count, counter = self.memory.number(node.count), node.counter
+        private = self.private if node.parallel and not self.depth else []
+        self.depth += node.parallel
+        body = self.body(node.body, scope)
+        self.depth -= node.parallel
+
+        def loop(environment: Environment) -> None:
+            for value in range(int(count(environment))):
+                environment[counter] = value
+                for array in private:  # another thread's, for all that this iteration may know
+                    self.memory.poison(array)
+                for action in body:
+                    action(environment)
+
+        return loop
+
+    def _guard(self, node: Guard, scope: Mapping[str, Fragment]) -> Action:
+        conditions = [self.memory.number(condition) for condition in node.conditions]
+        body, otherwise = self.body(node.body, scope), self.body(node.otherwise, scope)
+
+        def guard(environment: Environment) -> None:
+            holds = all(condition(environment) >= 0 for condition in conditions)
+            for action in body if holds else otherwise:
+                action(environment)
+
+        return guard
+
+    def _scope(self, node: Scope, scope: Mapping[str, Fragment]) -> Action:
+        for register in node.registers:
+            if register.storage not in self.kinds:
+                raise LoweredFault(f"register {register.name}: no storage {register.storage}")
+        fragments = [new_fragment(register, self.memory) for register in node.registers]
+        body = self.body(node.body, {**scope, **{f.register.name: f for f in fragments}})
+
+        def enter(environment: Environment) -> None:
+            for fragment in fragments:
+                fragment.forget()
+            for action in body:
+                action(environment)
+
+        return enter

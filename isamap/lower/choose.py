@@ -43,6 +43,18 @@ class Choice:
     estimate: Estimate
     alternatives: tuple[tuple[Alternative, ...], ...]
 
+    @property
+    def starts(self) -> tuple[tuple[StatementSchedule, ...], ...]:
+        """The schedules that a search starts from: for each statement, the best estimate first."""
+        return tuple(
+            tuple(
+                a.schedule
+                for a in sorted(own, key=lambda a: a.estimate.cycles if a.estimate else 0.0)
+                if a.schedule is not None
+            )
+            for own in self.alternatives
+        )
+
 
 def choose(
     kernel: Kernel,

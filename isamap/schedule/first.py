@@ -52,6 +52,21 @@ def first_schedule(
     ScheduleError if an operand can reach the instruction in no way.
     """
     treatments = Treatments(mapping, producers, buffers)
+    chosen, costs = first_treatments(mapping, treatments)
+    shape = read_shape(mapping)
+    block = choose_block(shape, accelerator, costs, treatments)
+    chosen = _pack_aliased(shape, chosen, accelerator, treatments)
+    levels = order_levels(shape, block, accelerator, threads)
+    return StatementSchedule(mapping, levels, tuple(chosen))
+
+
+def first_treatments(
+    mapping: Mapping, treatments: Treatments
+) -> tuple[list[Treatment], dict[str, float]]:
+    """Return each access's cheapest treatment and each operand's cycles a fragment.
+
+    ScheduleError if an operand can reach the instruction in no way.
+    """
     chosen: list[Treatment] = []
     costs: dict[str, float] = {}
     for operand, _ in mapping.matching.operands:
@@ -63,11 +78,7 @@ def first_schedule(
             )
         chosen += kinds
         costs[operand] = treatments.own_cost(operand, kinds)
-    shape = read_shape(mapping)
-    block = choose_block(shape, accelerator, costs, treatments)
-    chosen = _pack_aliased(shape, chosen, accelerator, treatments)
-    levels = order_levels(shape, block, accelerator, threads)
-    return StatementSchedule(mapping, levels, tuple(chosen))
+    return chosen, costs
 
 
 def read_shape(mapping: Mapping) -> Shape:
@@ -96,15 +107,24 @@ def choose_block(
     shape: Shape, accelerator: Accelerator, costs: Dict[str, float], treatments: Treatments
 ) -> dict[str, int]:
     """Return how many tiles of each variable a register block holds."""
+    return rank_blocks(shape, accelerator, costs, treatments)[0]
+
+
+def rank_blocks(
+    shape: Shape, accelerator: Accelerator, costs: Dict[str, float], treatments: Treatments
+) -> list[dict[str, int]]:
+    """Return the blocks that fit the machine, as tiles of each variable, the best score first."""
     room = _room(shape.mapping, accelerator)
     inner = _unrolled(shape)
-    best: tuple[float, dict[str, int]] | None = None
+    scored: list[tuple[float, int, dict[str, int]]] = []
     for block in _blocks(shape, room):
-        score = _score(shape, {**block, **inner}, accelerator, costs, treatments, room)
-        if score is not None and (best is None or score < best[0]):
-            best = (score, {**block, **inner})
-    assert best is not None, "the block of one tile is always possible"
-    return best[1]
+        whole = {**block, **inner}
+        score = _score(shape, whole, accelerator, costs, treatments)
+        if score is not None:
+            scored.append((score, len(scored), whole))
+    if not scored:
+        return [{v: 1 for v in shape.extents}]
+    return [block for _, _, block in sorted(scored, key=lambda item: item[:2])]
 
 
 def _room(mapping: Mapping, accelerator: Accelerator) -> int:
@@ -151,7 +171,6 @@ def _score(
     accelerator: Accelerator,
     costs: Dict[str, float],
     treatments: Treatments,
-    room: int,
 ) -> float | None:
     """Return the estimated cycles a call of a block, or None if it does not fit."""
     entry = shape.mapping.matching.needle.entry

@@ -1,0 +1,211 @@
+"""The schedules around a few starting points, as a small number of categorical choices.
+
+A choice is a name and its options; a point of the space is an option's number for each choice.  The
+first option of every choice is what the rules chose, so that the all-zero point is the first
+schedule.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from isamap.diagnostics import Diagnostic, ScheduleError
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Buffer
+from isamap.mapping.produce import Producers
+from isamap.schedule.first import (
+    Shape,
+    first_treatments,
+    order_levels,
+    rank_blocks,
+    read_shape,
+)
+from isamap.schedule.schedule import Level, Schedule, StatementSchedule, Treatment
+from isamap.schedule.treatment import Treatments, inputs
+
+BLOCKS = 24
+"""Register blocks of a mapping that may be chosen, the best score first."""
+
+ORDERS = ("panel", "natural", "reversed")
+"""Orders of the loops over the target's variables: by rule, as written, or the other way round."""
+
+CHUNKS = (0, 1, 64, 128, 256, 512)
+"""Iterations of the longest reduction between reloads of the results; 0: by rule, 1: all."""
+
+OUTER = (1, 2, 4, 8, 16)
+"""Blocks that an extra, outer loop over the second output variable covers; 1: no such loop."""
+
+UNROLL = (1, 2, 4, 8)
+"""Tiles of the innermost reduction that are unrolled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A name and the options that it may take, as text."""
+
+    name: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Schedules of a kernel; see :func:`space`."""
+
+    choices: tuple[Choice, ...]
+    _makers: tuple["_Maker", ...] = field(repr=False)
+
+    @property
+    def first(self) -> dict[str, int]:
+        """The assignment of the first schedule."""
+        return {choice.name: 0 for choice in self.choices}
+
+    def build(self, assignment: Mapping[str, int]) -> Schedule:
+        """Return the schedule of an assignment; ScheduleError if its choices contradict."""
+        return Schedule(tuple(maker.build(assignment) for maker in self._makers))
+
+
+def space(
+    accelerator: Accelerator,
+    buffers: Mapping[str, Buffer],
+    starts: Sequence[Sequence[StatementSchedule]],
+    producers: Producers,
+    threads: int = 1,
+) -> Space:
+    """Return the space around some schedules of each statement, the best of each first."""
+    makers = tuple(
+        _Maker(f"{number}.", accelerator, buffers, tuple(own), producers, threads)
+        for number, own in enumerate(starts)
+    )
+    return Space(tuple(choice for maker in makers for choice in maker.choices()), makers)
+
+
+@dataclass(slots=True)
+class _Maker:
+    """Builds the schedules of one statement."""
+
+    prefix: str
+    accelerator: Accelerator
+    buffers: Mapping[str, Buffer]
+    starts: tuple[StatementSchedule, ...]
+    producers: Producers
+    threads: int
+    _known: dict[int, tuple[Shape, Treatments, list[dict[str, int]]]] = field(default_factory=dict)
+
+    def choices(self) -> tuple[Choice, ...]:
+        mappings = tuple(start.mapping.matching.needle.name for start in self.starts)
+        blocks = tuple(map(str, range(BLOCKS)))
+        operands = max(len(start.operands) for start in self.starts)
+        shape, _, _ = self._facts(0)
+        found = [
+            Choice(f"{self.prefix}mapping", mappings),
+            Choice(f"{self.prefix}block", blocks),
+            Choice(f"{self.prefix}order", ORDERS),
+            Choice(f"{self.prefix}outer", tuple(map(str, OUTER))),
+        ]
+        if shape.reductions:
+            found.append(Choice(f"{self.prefix}chunk", tuple(map(str, CHUNKS))))
+            found.append(Choice(f"{self.prefix}unroll", tuple(map(str, UNROLL))))
+        kinds = ("rule", "direct", "padded", "packed")
+        for n in range(operands):
+            found.append(Choice(f"{self.prefix}operand{n}", kinds))
+        return tuple(choice for choice in found if len(choice.options) > 1)
+
+    def _facts(self, start: int) -> tuple[Shape, Treatments, list[dict[str, int]]]:
+        if start not in self._known:
+            mapping = self.starts[start].mapping
+            treatments = Treatments(mapping, self.producers, self.buffers)
+            _, costs = first_treatments(mapping, treatments)
+            shape = read_shape(mapping)
+            blocks = rank_blocks(shape, self.accelerator, costs, treatments)[:BLOCKS]
+            self._known[start] = shape, treatments, blocks
+        return self._known[start]
+
+    def build(self, assignment: Mapping[str, int]) -> StatementSchedule:
+        def option(name: str) -> int:
+            return assignment.get(f"{self.prefix}{name}", 0)
+
+        start = self.starts[option("mapping")]
+        shape, treatments, blocks = self._facts(option("mapping"))
+        if option("block") >= len(blocks):
+            raise _no("the mapping has fewer blocks")
+        block = dict(blocks[option("block")])
+        self._unroll(shape, block, UNROLL[option("unroll")])
+        levels = list(order_levels(shape, block, self.accelerator, self.threads))
+        levels = self._reorder(shape, levels, ORDERS[option("order")])
+        levels = self._rechunk(shape, levels, block, CHUNKS[option("chunk")])
+        levels = self._enclose(shape, levels, OUTER[option("outer")])
+        kinds = list(start.operands)
+        names = ("rule", "direct", "padded", "packed")
+        operands = [operand for operand, _ in inputs(start.mapping)]
+        for n, kind in enumerate(kinds):
+            wanted = names[option(f"operand{n}")]
+            if wanted in ("rule", kind):
+                continue
+            chosen: Treatment = wanted  # type: ignore[assignment]
+            if treatments.cost(operands[n], chosen) is None:
+                raise _no(f"operand '{operands[n]}' cannot be {wanted}")
+            kinds[n] = chosen
+        return StatementSchedule(start.mapping, tuple(levels), tuple(kinds))
+
+    def _unroll(self, shape: Shape, block: dict[str, int], factor: int) -> None:
+        if factor == 1 or not shape.reductions:
+            return
+        innermost = max(shape.reductions, key=lambda v: shape.extents[v])
+        tiles = shape.extents[innermost] // shape.tile[innermost]
+        if block[innermost] * factor > tiles:
+            raise _no(f"'{innermost}' has too few iterations to unroll")
+        block[innermost] *= factor
+
+    def _reorder(self, shape: Shape, levels: list[Level], order: str) -> list[Level]:
+        outputs = [level for level in levels if level.variable in shape.outputs]
+        if order == "panel":
+            return levels
+        position = {v: n for n, v in enumerate(shape.outputs)}
+        wanted = sorted(outputs, key=lambda level: position[level.variable])
+        if order == "reversed":
+            wanted.reverse()
+        if self.threads > 1 and wanted:
+            shared = any(level.parallel for level in wanted)
+            wanted = [
+                Level(level.variable, level.step, shared and n == 0)
+                for n, level in enumerate(wanted)
+            ]
+        rest = iter(wanted)
+        return [next(rest) if level in outputs else level for level in levels]
+
+    def _rechunk(
+        self, shape: Shape, levels: list[Level], block: dict[str, int], chunk: int
+    ) -> list[Level]:
+        if chunk == 0:
+            return levels
+        seen: set[str] = set()
+        kept: list[Level] = []
+        for level in reversed(levels):
+            if level.variable in shape.reductions and level.variable in seen:
+                continue
+            seen.add(level.variable)
+            kept.insert(0, level)
+        if chunk == 1:
+            return kept
+        longest = max(shape.reductions, key=lambda v: shape.extents[v])
+        unit = block[longest] * shape.tile[longest]
+        step = -(-chunk // unit) * unit
+        if step >= shape.extents[longest]:
+            raise _no(f"'{longest}' is shorter than the chunk")
+        return [Level(longest, step), *kept]
+
+    def _enclose(self, shape: Shape, levels: list[Level], factor: int) -> list[Level]:
+        outputs = [level for level in levels if level.variable in shape.outputs]
+        if factor == 1:
+            return levels
+        if len(outputs) < 2:
+            raise _no("there is no second loop to enclose")
+        inner = outputs[1]
+        step = inner.step * factor
+        if step >= shape.extents[inner.variable]:
+            raise _no(f"'{inner.variable}' is shorter than the outer tile")
+        at = levels.index(outputs[0])
+        return [*levels[:at], Level(inner.variable, step), *levels[at:]]
+
+
+def _no(message: str) -> ScheduleError:
+    return ScheduleError(Diagnostic("E402", message))

@@ -48,7 +48,7 @@ def map_kernel(
         with clock.stage("tune"):
             from isamap.pipeline.tune import tune  # Optuna, only where it is asked for
 
-            tuned = tune(kernel, hardware, enumerations, choice, options, tell)
+            tuned = tune(kernel, hardware, choice, options, tell)
             tuning = tuned.tuning
             if tuned.best:
                 schedule, lowered = tuned.best.schedule, tuned.best.lowered

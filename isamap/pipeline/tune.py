@@ -7,13 +7,14 @@ from isamap.diagnostics import ArgumentsError, fail
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.ir.nodes import Kernel
+from isamap.ir.statements import bind_extents
 from isamap.lower.choose import Choice
-from isamap.mapping.matching import Enumeration
+from isamap.mapping.produce import Producers
 from isamap.pipeline.options import Options, Tell
 from isamap.pipeline.result import Tuning
 from isamap.pipeline.sizes import sample_symbols
 from isamap.pipeline.way import native_choice
-from isamap.schedule.space import space
+from isamap.schedule.space import Space, space
 from isamap_search.clock import Clock
 from isamap_search.objective import Candidate, Model
 from isamap_search.records import Key, Record, Records, described, recalled
@@ -34,14 +35,17 @@ class Tuned:
 def tune(
     kernel: Kernel,
     hardware: Accelerator,
-    enumerations: tuple[Enumeration, ...],
     choice: Choice,
     options: Options,
     tell: Tell,
 ) -> Tuned:
-    """Search within ``options.tune``; ToolError when nothing that was tried could be run."""
+    """Search around a first choice within ``options.tune``.
+
+    ToolError when nothing that was tried could be run.
+    """
     assert options.tune is not None
-    choices = space(kernel, hardware, enumerations)
+    buffers = {buffer.name: buffer for buffer in bind_extents(kernel).buffers}
+    choices = space(hardware, buffers, choice.starts, Producers(hardware), options.threads)
     symbols = sample_symbols(kernel, choice.lowered) or {}
     model = Model(kernel, hardware, choices, symbols)
     records = Records(options.records) if options.records else None
@@ -66,6 +70,20 @@ def tune(
         found.trials, found.failed, found.measured, found.first, score, found.interrupted
     )
     return Tuned(found.best, tuning)
+
+
+def _space(kernel: Kernel, hardware: Accelerator, choice: Choice, threads: int) -> Space:
+    """Return the space around the alternatives of each statement, the chosen one first."""
+    starts = []
+    for chosen, tried in zip(choice.schedule.statements, choice.alternatives, strict=True):
+        possible = sorted(
+            (a.estimate.cycles, number, a.schedule)
+            for number, a in enumerate(tried)
+            if a.estimate is not None and a.schedule is not None and a.schedule != chosen
+        )
+        starts.append([chosen, *(schedule for _, _, schedule in possible)])
+    buffers = {b.name: b for b in bind_extents(kernel).buffers}
+    return space(hardware, buffers, starts, Producers(hardware), threads)
 
 
 def _remembered(model: Model, records: Records, key: Key) -> list[tuple[int, ...]]:

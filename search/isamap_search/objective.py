@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from isamap.schedule.space import Space
-
 from isamap.diagnostics import ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
@@ -14,6 +12,7 @@ from isamap.lower.cost import estimate
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
 from isamap.schedule.schedule import Schedule
+from isamap.schedule.space import Space
 
 Point: TypeAlias = tuple[int, ...]
 """An option's number for each choice of a space, in its order."""

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from isamap.ir.printer import print_kernel
-from isamap.schedule.space import Space
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
+from isamap.schedule.space import Choice, Space
 
 _FORMAT = 1
 
@@ -83,20 +83,25 @@ class Records:
 
 
 def described(space: Space, assignment: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
-    """Return an assignment in words that survive a reordering of the options."""
-    return tuple((c.name, str(c.options[assignment[c.name]])) for c in space.choices)
+    """Return an assignment in words."""
+    return tuple((c.name, _option(c, assignment[c.name])) for c in space.choices)
 
 
 def recalled(space: Space, record: Record) -> dict[str, int] | None:
-    """Return a record as an assignment of a space; None when the space lacks a choice of it."""
+    """Return a record as an assignment of a space; None when the space is another one by now."""
     texts = dict(record.choices)
     assignment = {}
     for choice in space.choices:
-        options = [str(option) for option in choice.options]
+        options = [_option(choice, number) for number in range(len(choice.options))]
         if texts.get(choice.name) not in options:
             return None
         assignment[choice.name] = options.index(texts[choice.name])
     return assignment
+
+
+def _option(choice: Choice, number: int) -> str:
+    # Two mappings to one instruction have the same text.
+    return f"{number}: {choice.options[number]}"
 
 
 def _parse(line: str, key: Key) -> Record | None:

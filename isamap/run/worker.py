@@ -147,7 +147,12 @@ class Worker:
             "cpu": seconds * threads,
             **(more or {}),
         }
-        answer = process.ask(request, seconds)
+        try:
+            answer = process.ask(request, seconds)
+        except BaseException:
+            # Interrupted: an answer that comes late must not be taken for the next one's.
+            self.close()
+            raise
         if isinstance(answer, Crash):
             return self._forget(answer)
         if code := answer["result"]:
@@ -251,6 +256,7 @@ class _Process:
         answer = self._line(time.monotonic() + seconds)
         if answer is None:
             stop(self.child)
+            self.child.wait()
             return Crash("timeout", None, f"no result after {seconds:g} s", self._repeat())
         if not answer:
             return self._ended()

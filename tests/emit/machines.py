@@ -166,7 +166,7 @@ def control_entries() -> list[Entry]:
         entry(instruction("put_index", [v, m], at("m", S64), at("v", S64)), "*{m} = {v};"),
         entry(
             instruction("crash", [m], at("m", S64), Coordinate(const(0), S64)),
-            "*(volatile int64_t *)8 = (intptr_t){m};",
+            "volatile intptr_t nowhere = 8; *(int64_t *)nowhere = (intptr_t){m};",
         ),
         entry(
             instruction("hang", [m], at("m", S64), Coordinate(const(0), S64)),

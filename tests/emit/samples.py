@@ -192,3 +192,9 @@ def increment() -> Sample:
         ),
     )
     return sample(kernel("increment", [("Z", "inout", "s64", [1])]), (body,))
+
+
+def surviving() -> Sample:
+    """What :func:`failing` computes if nothing fails."""
+    call = Call("put_index", (("v", const(5)), ("m", Window("Y", const(0)))))
+    return sample(kernel("fine", [("X", "in", "s64", [1]), ("Y", "out", "s64", [1])]), (call,))

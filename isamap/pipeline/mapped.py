@@ -151,7 +151,7 @@ def _emit(
     if hardware.toolchain is None:
         return None, f"the description of '{hardware.name}' names no toolchain"
     try:
-        return emit_c(lowered, hardware, kernel), ""
+        return emit_c(lowered, hardware, bind_extents(kernel)), ""
     except HardwareError as error:
         return None, error.diagnostics[0].message
 

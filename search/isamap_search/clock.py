@@ -11,6 +11,7 @@ from isamap.diagnostics import HardwareError, ToolError
 from isamap.emit.c import emit_c
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
+from isamap.ir.statements import bind_extents
 from isamap.run.build import build_shared
 from isamap.run.measure import Measurement, measure
 from isamap.run.outcome import Crash
@@ -37,7 +38,7 @@ class Clock:
         symbols: Mapping[str, int],
         threads: int,
     ) -> None:
-        self._kernel = kernel
+        self._bound = bind_extents(kernel)
         self._accelerator = accelerator
         self._arrays = arrays
         self._symbols = symbols
@@ -68,7 +69,7 @@ class Clock:
 
     def _build(self, candidate: Candidate) -> Loaded | None:
         try:
-            source = emit_c(candidate.lowered, self._accelerator, self._kernel)
+            source = emit_c(candidate.lowered, self._accelerator, self._bound)
             return Loaded(build_shared(source, self._accelerator), source)
         except (ToolError, HardwareError) as error:
             self.fault = self.fault or ToolError(error.diagnostics)

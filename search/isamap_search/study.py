@@ -19,7 +19,7 @@ from isamap_search.budget import Budget
 from isamap_search.objective import Candidate, Measure, Model, Point, rank
 
 # Points the model looks at before the first trial, per trial and at most.
-_POOL_PER_TRIAL, _POOL_MOST = 16, 600
+_POOL_PER_TRIAL, _POOL_MOST = 12, 300
 # A candidate this much worse than the best, by the model, is not worth the clock.
 _HOPELESS = 3.0
 # Candidates that are built together and then timed in turns.

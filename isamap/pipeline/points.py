@@ -8,7 +8,6 @@ import numpy as np
 
 from isamap.ir.index import Name
 from isamap.ir.nodes import Kernel
-from isamap.pipeline.sizes import Symbols, shape_of
 from isamap.schedule.schedule import Schedule
 
 RANDOM_POINTS = 4096
@@ -16,23 +15,35 @@ RANDOM_POINTS = 4096
 _EDGE_POINTS = 16384
 
 
-def sample_points(
-    kernel: Kernel, schedule: Schedule, buffer: str, symbols: Symbols, seed: int
-) -> np.ndarray:
-    """Return element indices of an output, one a row, each once.
+def sample_points(shape: Sequence[int], steps: Mapping[int, set[int]], seed: int) -> np.ndarray:
+    """Return element indices of an output, one a row, each once, in order.
 
-    All combinations of the first element, the last, and every element of the last, partial tile of
-    each dimension, together with 4096 random elements.
+    ``steps`` are the extents of tiles and blocks by dimension.  All combinations, over the
+    dimensions, of the first element, the last, those where the last tile or block begins and those
+    of the last, partial tile, together with 4096 random elements.
     """
-    shape = shape_of(kernel, buffer, symbols)
     if not shape:
         return np.zeros((1, 0), np.int64)
     generator = np.random.default_rng(seed)
-    steps = _steps(kernel, schedule, buffer)
     edges = [_edges(size, steps.get(axis, {1})) for axis, size in enumerate(shape)]
     random = [generator.integers(0, size, RANDOM_POINTS) for size in shape]
     points = np.concatenate([_combined(edges, generator), np.stack(random, axis=1)])
     return np.unique(points, axis=0)
+
+
+def tile_steps(kernel: Kernel, schedule: Schedule, buffer: str) -> dict[int, set[int]]:
+    """Return, by dimension of an output, the extents of tiles and blocks of its variables."""
+    steps: dict[int, set[int]] = {}
+    for statement, scheduled in zip(kernel.statements, schedule.statements, strict=True):
+        if statement.target.buffer != buffer:
+            continue
+        for axis, index in enumerate(statement.target.indices):
+            for atom in index.atoms:
+                if isinstance(atom, Name):
+                    sizes = {lv.step for lv in scheduled.levels if lv.variable == atom.name}
+                    tile = scheduled.mapping.tile.get(atom.name, 1)
+                    steps.setdefault(axis, set()).update(sizes | {tile})
+    return steps
 
 
 def _combined(edges: Sequence[Sequence[int]], generator: np.random.Generator) -> np.ndarray:
@@ -53,19 +64,3 @@ def _edges(size: int, steps: set[int]) -> list[int]:
         if step == min(steps):
             found |= set(range(begin, size))
     return sorted(point for point in found if 0 <= point < size)
-
-
-def _steps(kernel: Kernel, schedule: Schedule, buffer: str) -> Mapping[int, set[int]]:
-    """Return, by dimension of a buffer, the tile and block extents of the variables that index
-    it alone."""
-    steps: dict[int, set[int]] = {}
-    for statement, scheduled in zip(kernel.statements, schedule.statements, strict=True):
-        if statement.target.buffer != buffer:
-            continue
-        for axis, index in enumerate(statement.target.indices):
-            for atom in index.atoms:
-                if isinstance(atom, Name):
-                    sizes = {lv.step for lv in scheduled.levels if lv.variable == atom.name}
-                    tile = scheduled.mapping.tile.get(atom.name, 1)
-                    steps.setdefault(axis, set()).update(sizes | {tile})
-    return steps

@@ -80,7 +80,9 @@ def test_help_imports_nothing_heavy(heavy: str) -> None:
         "import sys; from isamap.cli import main; main(['map', '--help']); "
         f"sys.exit({heavy!r} in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True).returncode == 0
+    )
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:

@@ -1,0 +1,68 @@
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from isamap.text.load import parse_module
+
+from isamap.diagnostics import ArgumentsError
+from isamap.pipeline.arrays import check_shapes, read_arrays, typed_arrays, write_arrays
+
+KERNEL = parse_module(
+    "kernel k(N = 4) { in A : f32[N] in B : bf16[N] out C : f32[N] C[n] = A[n] + f32(B[n]) }"
+).kernels[0]
+A = np.arange(4, dtype=np.float32)
+B = A.astype(ml_dtypes.bfloat16)
+
+
+def test_arrays_survive_a_file(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "x.npz", {"A": A, "B": B})
+    found = typed_arrays(KERNEL, read_arrays(tmp_path / "x.npz"))
+    assert found["B"].dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(found["A"], A)
+    np.testing.assert_array_equal(found["B"], B)
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentsError, match="cannot read arrays from"):
+        read_arrays(tmp_path / "none.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"text", b"\x93NUMPY", b"\x80\x04N."])
+def test_a_file_that_is_no_archive_is_told(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(ArgumentsError, match="E731"):
+        read_arrays(tmp_path / "x.npz")
+
+
+def test_a_single_array_is_told(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", A)
+    with pytest.raises(ArgumentsError, match="holds one array"):
+        read_arrays(tmp_path / "x.npy")
+
+
+def test_objects_are_never_unpickled(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", A=np.array([None, print], dtype=object))
+    with pytest.raises(ArgumentsError, match="E731"):
+        read_arrays(tmp_path / "x.npz")
+
+
+def test_all_faults_are_told_at_once() -> None:
+    with pytest.raises(ArgumentsError) as caught:
+        typed_arrays(KERNEL, {"B": A, "X": A})
+    assert [d.code for d in caught.value.diagnostics] == ["E733", "E734", "E735"]
+
+
+def test_wrong_types_name_the_conversion() -> None:
+    with pytest.raises(ArgumentsError, match=r"A.astype\('float32'\)"):
+        typed_arrays(KERNEL, {"A": A.astype(np.float64), "B": B})
+
+
+def test_wrong_shapes_are_told() -> None:
+    with pytest.raises(ArgumentsError, match=r"'A' has shape \[4\] in the kernel but \[3\] here"):
+        check_shapes(KERNEL, {"A": A[:3]}, {})
+
+
+def test_a_folder_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentsError, match="cannot write"):
+        write_arrays(tmp_path, {"A": A})

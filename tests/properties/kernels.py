@@ -1,0 +1,112 @@
+"""Random kernels as text, of the kinds that instructions are searched for in.
+
+A kernel has one reduction or element-wise statement over up to four variables, with permuted,
+shifted, strided, reversed and windowed indices, padding, remainders, and perhaps sizes that are
+symbols; sometimes a second statement works on its result.
+"""
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from isamap.ir.nodes import Kernel
+from isamap.text.load import parse_module
+from tests.properties.machines import SAME, WIDENING, binary, cast
+
+NAMES = ("h", "w", "k", "c")
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """An index expression, the size of its dimension, and whether it may leave it."""
+
+    index: str
+    size: str
+    padded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kernel's text, and values for those of its extents that are symbols."""
+
+    text: str
+    symbols: tuple[tuple[str, int], ...]
+
+    def load(self) -> Kernel:
+        """Return the kernel."""
+        (kernel,) = parse_module(self.text).kernels
+        return kernel
+
+
+@st.composite
+def _dimensions(
+    draw: st.DrawFn, variables: tuple[str, ...], sizes: dict[str, str], composite: bool
+) -> list[Dimension]:
+    """Index expressions that use all of ``variables``, some two at a time."""
+    left = list(draw(st.permutations(variables)))
+    found = []
+    while left:
+        v = left.pop()
+        kind = draw(st.integers(0, 7)) if composite else 7
+        if kind <= 1 and left:
+            u = left.pop()
+            scale, offset = draw(st.integers(1, 2)), draw(st.integers(0, 2))
+            index = f"{scale}*{v} + {u} - {offset}" if offset else f"{scale}*{v} + {u}"
+            size = f"{scale}*{sizes[v]} + {sizes[u]}"
+            found.append(Dimension(index, size, offset > 0))
+        elif kind == 2:
+            found.append(Dimension(f"{sizes[v]} - 1 - {v}", sizes[v]))
+        elif kind == 3:
+            found.append(Dimension(f"2*{v} + 1", f"2*{sizes[v]}"))
+        elif kind == 4:
+            found.append(Dimension(f"{v} - 1", sizes[v], True))
+        else:
+            found.append(Dimension(v, sizes[v]))
+    return found
+
+
+def _access(buffer: str, dimensions: list[Dimension]) -> str:
+    return f"{buffer}[{', '.join(d.index for d in dimensions)}]"
+
+
+def _declaration(role: str, buffer: str, dtype: str, dimensions: list[Dimension]) -> str:
+    pad = " pad 0" if any(d.padded for d in dimensions) else ""
+    return f"  {role} {buffer} : {dtype}[{', '.join(d.size for d in dimensions)}]{pad}\n"
+
+
+@st.composite
+def cases(draw: st.DrawFn, symbolic: bool = True) -> Case:
+    """A kernel whose every access is in bounds, or reads padding."""
+    variables = NAMES[: draw(st.integers(1, 4))]
+    extents = {v: draw(st.integers(1, 7)) for v in variables}
+    symbols = {v for v in variables if symbolic and draw(st.integers(0, 5)) == 0}
+    sizes = {v: v.upper() if v in symbols else str(extents[v]) for v in variables}
+    types = draw(st.sampled_from(SAME) | st.sampled_from(WIDENING))
+    reduction = draw(st.sampled_from(["+=", "+=", "+=", "max=", "min=", "="]))
+    op = "*" if reduction == "+=" else draw(st.sampled_from(["*", "+", "-", "min", "max"]))
+    count = draw(st.integers(0, len(variables)))
+    a_variables = tuple(draw(st.permutations(variables))[:count])
+    shared = draw(st.integers(0, len(a_variables)))
+    b_variables = (*(v for v in variables if v not in a_variables), *a_variables[:shared])
+    kept = len(variables) if reduction == "=" else draw(st.integers(0, len(variables)))
+    y = draw(_dimensions(tuple(draw(st.permutations(variables))[:kept]), sizes, False))
+    a = draw(_dimensions(a_variables, sizes, True))
+    b = draw(_dimensions(b_variables, sizes, True))
+    role = "inout" if reduction != "=" and draw(st.booleans()) else "out"
+    permits = draw(st.sampled_from(["", "", " permit no reassociate", " permit no finite"]))
+    left = cast(_access("A", a), types[0], types[2], False)
+    right = cast(_access("B", b), types[1], types[2], False)
+    chained = role == "out" and draw(st.integers(0, 3)) == 0
+    header = f"({', '.join(v.upper() for v in sorted(symbols))})" if symbols else ""
+    text = (
+        f"kernel random{header}{permits} {{\n"
+        + _declaration("in", "A", types[0], a)
+        + _declaration("in", "B", types[1], b)
+        + _declaration("local" if chained else role, "Y", types[2], y)
+        + (_declaration("out", "Z", types[2], y) if chained else "")
+        + "".join(f"  for {v} in 0..{sizes[v]}\n" for v in variables)
+        + f"  {_access('Y', y)} {reduction} {binary(op, left, right, False)}\n"
+        + (f"  {_access('Z', y)} = max({_access('Y', y)}, 0)\n" if chained else "")
+        + "}\n"
+    )
+    return Case(text, tuple((v.upper(), extents[v]) for v in sorted(symbols)))

@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, islice, product
-from operator import itemgetter
 
 from isamap.ir.nodes import Expr, Permissions, Statement
 from isamap.mapping.clauses import demands, literal
 from isamap.mapping.laws import Placed, is_legal
 from isamap.mapping.linear import Vector
-from isamap.mapping.matching import Matching, Needle, Placement
-from isamap.mapping.problem import Local, Problem, problem
+from isamap.mapping.matching import Matching, Needle
+from isamap.mapping.problem import Local, problem
 from isamap.mapping.room import never_larger
 from isamap.solver.models import Models, Unknown
 
@@ -54,14 +53,16 @@ def enumerate_matchings(
     limit: int = LIMIT,
     *,
     every: bool = False,
+    tight: bool = True,
     permissions: Permissions = Permissions(),  # noqa: B008  (frozen)
 ) -> tuple[tuple[Matching, ...], bool, str]:
     """Return the legal matchings of one binding in canonical order, whether these are all, and
     which limit was reached if not.
 
-    The tight maximal ones are listed: those that no more placements of outer variables fit, and of
-    those with the same inner variables the ones that need least room.  ``every`` lists all legal
-    ones, the one without placements included.
+    The tight maximal ones are listed: those to which no placements of outer variables can be added,
+    and of those with the same inner variables the ones that need least room; with ``tight`` False
+    all of these from which nothing can be dropped.  ``every`` lists all legal ones, the one without
+    placements included.
     """
     whole = problem(statement, needle, operands, permissions)
     found: dict[Placed, None] = {}
@@ -71,7 +72,7 @@ def enumerate_matchings(
             continue
         parts = []
         for component in components(whole.local(family)):
-            part = local_placements(component.local, every)
+            part = local_placements(component.local, every, tight)
             if not part.complete:
                 names = ", ".join(whole.variables[v] for v in component.variables)
                 reasons.append(f"{part.reason} among the placements of {names}")
@@ -84,8 +85,7 @@ def enumerate_matchings(
         reasons.append(f"the limit of {limit} matchings was reached")
     ordered = sorted(islice(found, limit), key=_canonical)
     matchings = tuple(
-        Matching(statement, needle, tuple(operands), _placements(whole, placed))
-        for placed in ordered
+        Matching(statement, needle, tuple(operands), whole.placements(placed)) for placed in ordered
     )
     return matchings, not reasons, "; ".join(dict.fromkeys(reasons))
 
@@ -123,8 +123,8 @@ def _restricted(whole: Local, variables: tuple[int, ...], forms: tuple[int, ...]
 
 
 @lru_cache(maxsize=4096)
-def local_placements(local: Local, every: bool) -> Placements:
-    """Return the legal placements of a component: every one, or the tight maximal ones."""
+def local_placements(local: Local, every: bool, tight: bool = True) -> Placements:
+    """Return the legal placements of a component: every one, or the (tight) maximal ones."""
     found: list[Placed] = []
     complete, reason = True, ""
     for inner in _inner_sets(local):
@@ -136,7 +136,7 @@ def local_placements(local: Local, every: bool) -> Placements:
         complete, reason = False, f"only {MOST_VARIABLES} variables at a time were placed"
     if not every:
         found = _maximal(local, [frozenset(), *found])
-        found = _tight(local, found)
+        found = _tight(local, found) if tight else found
     else:
         found.append(frozenset())
     return Placements(tuple(sorted(found, key=sorted)), complete, reason)
@@ -228,8 +228,3 @@ def _is_roomier(local: Local, one: Placed, other: Placed) -> bool:
 
 def _canonical(placed: Placed) -> list[tuple[int, int]]:
     return sorted((a, f) for f, a in placed)
-
-
-def _placements(whole: Problem, placed: Placed) -> tuple[Placement, ...]:
-    ordered = sorted(((a, f) for f, a in placed), key=itemgetter(0, 1))
-    return tuple(Placement(whole.form_index(f), whole.axes[a]) for a, f in ordered)

@@ -4,13 +4,17 @@ The two share no code: :func:`violations` ranks vectors, :func:`legal_on_tile` g
 iteration of the instruction.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Dict
 from dataclasses import dataclass
-from itertools import product
-from math import gcd, prod
+from math import gcd
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from isamap.ir.index import Index
-from isamap.ir.nodes import Access, Literal, Permissions
+from isamap.ir.nodes import Literal, Permissions
 from isamap.mapping.filler import legal_family
 from isamap.mapping.killing import killing_families
 from isamap.mapping.laws import Breach, breaches
@@ -19,7 +23,7 @@ from isamap.mapping.needles import operand_accesses
 from isamap.mapping.problem import Problem, problem
 from isamap.mapping.rows import as_form, read_indices
 
-Point = tuple[int, ...]
+Ints: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,58 +77,51 @@ def _told(whole: Problem, matching: Matching, breach: Breach) -> Violation:
 # --- on a tile ----------------------------------------------------------------------------------
 def legal_on_tile(
     matching: Matching,
-    tile: Mapping[str, int],
+    tile: Dict[str, int],
     permissions: Permissions = Permissions(),  # noqa: B008  (frozen)
 ) -> bool:
     """Return whether the four laws hold at one tile, by their meaning as statements about sets.
 
     Goes through all iterations of the tile and of the instruction, so both must be small.  A tile
-    that does not fit the axes is not legal.
+    that does not fit the axes is not legal.  That a repeated product would do no harm in a
+    reduction such as ``max=`` is not made use of.
     """
-    box = {name: tile.get(name, 1) for name in matching.inner}
-    images = list(_images(matching, box))
-    if any(image is None for _, image in images):
-        return False
-    pairs = [(x, z) for x, z in images if z is not None]
     needle = matching.needle
-    operands = {name: operand_accesses(needle)[name] for name, _ in matching.operands}
-    kernel = {
-        name: _elements(read_indices(expr), (x for x, _ in pairs))
-        for name, expr in matching.operands
-    }
-    owner = _elements(matching.statement.target.indices, (x for x, _ in pairs))
-    names = [axis.name for axis in needle.axes]
-    places = {
-        name: _places(access, names, (z for _, z in pairs)) for name, access in operands.items()
-    }
-    written = _places(needle.target, names, (z for _, z in pairs))
-    if not all(_is_function(places[name], kernel[name]) for name in places):
+    names = matching.inner
+    x = _grid(names, [tile.get(name, 1) for name in names])
+    image = _image(matching, {name: tile.get(name, 1) for name in names}, x)
+    if image is None:
         return False
-    if not _is_function(written, owner) or not _is_function(owner, written):
+    axes = tuple(axis.name for axis in needle.axes)
+    z = _grid(axes, [axis.extent for axis in needle.axes])
+    read = operand_accesses(needle)
+    # Operand 0 is the target.
+    places = [_elements(needle.target.indices, z)]
+    places += [_elements(read[name].indices, z) for name, _ in matching.operands]
+    kernel = [_elements(matching.statement.target.indices, x)]
+    kernel += [_elements(read_indices(expr), x) for _, expr in matching.operands]
+    used = [place[image] for place in places]
+    if not all(_is_function(u, k) for u, k in zip(used, kernel, strict=True)):
         return False
-    image = {z for _, z in pairs}
-    if len(image) != len(pairs):
+    if not _is_function(kernel[0], used[0]) or len(np.unique(image)) != len(image):
         return False
-    strays = [z for z in product(*(range(axis.extent) for axis in needle.axes)) if z not in image]
-    owned = set(written)
-    live = [
-        z
-        for z, place in zip(strays, _places(needle.target, names, strays), strict=True)
-        if place in owned
-    ]
+    strays = np.isin(places[0], used[0])
+    strays[image] = False
     unused = {
-        name: [p not in set(places[name]) for p in _places(access, names, live)]
-        for name, access in operands.items()
+        name: ~np.isin(places[n][strays], used[n])
+        for n, (name, _) in enumerate(matching.operands, 1)
     }
-    return any(_silent(sets, unused, len(live)) for sets in _killing(matching, permissions))
+    return any(_silent(sets, unused, int(strays.sum())) for sets in _killing(matching, permissions))
 
 
 def _silent(
-    sets: Sequence[frozenset[str]], unused: Mapping[str, Sequence[bool]], count: int
+    sets: tuple[frozenset[str], ...], unused: Dict[str, NDArray[np.bool_]], count: int
 ) -> bool:
-    return all(
-        any(all(unused[name][n] for name in killing) for killing in sets) for n in range(count)
-    )
+    """Return whether every stray meets unused elements in all operands of some killing set."""
+    killed = np.zeros(count, np.bool_)
+    for operands in sets:
+        killed |= np.logical_and.reduce([unused[name] for name in operands])
+    return bool(killed.all())
 
 
 def _killing(matching: Matching, permissions: Permissions) -> Iterator[tuple[frozenset[str], ...]]:
@@ -136,29 +133,32 @@ def _killing(matching: Matching, permissions: Permissions) -> Iterator[tuple[fro
         yield family.sets
 
 
-def _images(
-    matching: Matching, tile: Mapping[str, int]
-) -> Iterator[tuple[dict[str, int], Point | None]]:
-    """Yield each iteration of the tile with the instruction's iteration, None if outside."""
-    layout = [
-        (axis.extent, [_digit(form, tile) for form in matching.on_axis(axis.name)])
-        for axis in matching.needle.axes
-    ]
-    for values in product(*(range(extent) for extent in tile.values())):
-        x = dict(zip(tile, values, strict=True))
-        z: list[int] = []
-        fits = True
-        for extent, digits in layout:
-            position = 0
-            for form, low, divisor, reach in digits:
-                position = position * reach + (form.evaluate(x) - low) // divisor
-            fits = fits and position < extent and prod(d[3] for d in digits) <= extent
-            z.append(position)
-        yield x, tuple(z) if fits else None
+def _grid(names: Sequence[str], extents: Sequence[int]) -> dict[str, Ints]:
+    """Return the coordinates of all points of a box, one flat array for each name."""
+    if not names:
+        return {"": np.zeros(1, np.int64)}  # A box without dimensions has one point.
+    points = np.indices(tuple(extents)).reshape(len(extents), -1)
+    return dict(zip(names, points, strict=True))
 
 
-def _digit(form: Index, tile: Mapping[str, int]) -> tuple[Index, int, int, int]:
-    """Return a form, its least value over the tile, its step and how many steps it takes."""
+def _image(matching: Matching, tile: Dict[str, int], x: Dict[str, Ints]) -> Ints | None:
+    """Return the flat iteration of the instruction for each iteration of the tile."""
+    total = np.zeros_like(next(iter(x.values())))
+    for axis in matching.needle.axes:
+        position = np.zeros_like(total)
+        taken = 1
+        for form in matching.on_axis(axis.name):
+            low, divisor, reach = _range(form, tile)
+            position = position * reach + (form.evaluate(x) - low) // divisor
+            taken *= reach
+        if taken > axis.extent:
+            return None
+        total = total * axis.extent + position
+    return total
+
+
+def _range(form: Index, tile: Dict[str, int]) -> tuple[int, int, int]:
+    """Return a form's least value over the tile, its step and how many steps it takes."""
     low = high = 0
     steps = []
     for name in form.names:
@@ -169,26 +169,27 @@ def _digit(form: Index, tile: Mapping[str, int]) -> tuple[Index, int, int, int]:
             low += min(0, factor * (tile[name] - 1))
             high += max(0, factor * (tile[name] - 1))
     divisor = gcd(*steps) or 1
-    return form, low, divisor, (high - low) // divisor + 1
+    return low, divisor, (high - low) // divisor + 1
 
 
-def _elements(indices: Sequence[Index], points: Iterable[Mapping[str, int]]) -> list[Point]:
-    """Return the element that each iteration reaches; outer variables and sizes stand still."""
-    names = sorted(frozenset().union(*(index.names for index in indices)))
-    still = dict.fromkeys(names, 0)
-    return [
-        tuple(
-            index.evaluate({**still, **x}, lambda _buffer, where: sum(where)) for index in indices
-        )
-        for x in points
-    ]
+def _elements(indices: Sequence[Index], points: Dict[str, Ints]) -> Ints:
+    """Return a number for the element that each point reaches; other names stand still."""
+    names = frozenset().union(*(index.names for index in indices))
+    first = next(iter(points.values()))
+    still = {name: np.zeros_like(first) for name in names}
+
+    def read(_buffer: str, where: tuple[Ints, ...]) -> Ints:
+        return sum(where, np.zeros_like(first))
+
+    number = np.zeros_like(first)
+    for index in indices:
+        column = np.broadcast_to(index.evaluate({**still, **points}, read), first.shape)
+        low, high = int(column.min()), int(column.max())
+        number = number * (high - low + 1) + (column - low)
+    return number
 
 
-def _places(access: Access, axes: Sequence[str], points: Iterable[Point]) -> list[Point]:
-    return _elements(access.indices, (dict(zip(axes, z, strict=True)) for z in points))
-
-
-def _is_function(keys: Sequence[Point], values: Sequence[Point]) -> bool:
+def _is_function(keys: Ints, values: Ints) -> bool:
     """Return whether equal keys always have equal values."""
-    seen: dict[Point, Point] = {}
-    return all(seen.setdefault(k, v) == v for k, v in zip(keys, values, strict=True))
+    pairs = np.unique(np.stack([keys, values]), axis=1)
+    return bool(len(np.unique(keys)) == pairs.shape[1])

@@ -65,6 +65,11 @@ class Problem:
             pairs.add((numbers[placement.form], self.axes.index(placement.axis)))
         return frozenset(pairs)
 
+    def placements(self, placed: frozenset[tuple[int, int]]) -> tuple[Placement, ...]:
+        """Return (form, axis) pairs as placements, in order of the axes and of the forms."""
+        ordered = sorted((axis, form) for form, axis in placed)
+        return tuple(Placement(self.form_index(f), self.axes[axis]) for axis, f in ordered)
+
     def witnesses(self, family: Family) -> tuple[frozenset[int], ...]:
         """Return the sets of operands to each of which strays must be harmless."""
         numbers = {name: n for n, name in enumerate(self.operands)}

@@ -1,0 +1,156 @@
+"""The oracle: instructions run on random contents, with every element in the place it maps to."""
+
+from collections.abc import Callable, Iterator
+from itertools import chain, combinations, product
+from math import gcd, prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isamap.ir.index import Index
+from isamap.ir.nodes import Access, Expr, Literal, Op, Statement
+from isamap.mapping.filler import fillers
+from isamap.mapping.legal import violations
+from isamap.mapping.matching import Matching, Needle, Placement
+from isamap.mapping.needles import Bindings, operand_accesses
+from isamap.mapping.problem import problem
+from isamap.mapping.rows import read_indices
+from tests.mapping.small import S64, with_extents
+
+Array: TypeAlias = NDArray[Any]
+
+
+def extent(form: Index, tile: dict[str, int]) -> int:
+    """Return how many positions a form takes."""
+    steps = {n: form.coefficient(n).constant or 0 for n in form.names if tile[n] > 1}
+    divisor = gcd(*steps.values()) or 1
+    return 1 + sum(abs(c) // divisor * (tile[n] - 1) for n, c in steps.items())
+
+
+def roomy(matching: Matching, tile: dict[str, int], spare: int = 1) -> Matching:
+    """Return the matching on axes that just hold the tile, and ``spare`` places more."""
+    sizes = {}
+    for axis in matching.needle.axes:
+        size = 1
+        for form in matching.on_axis(axis.name):
+            size *= extent(form, tile)
+        sizes[axis.name] = size + spare
+    needle = with_extents(matching.needle, sizes)
+    return Matching(matching.statement, needle, matching.operands, matching.placements)
+
+
+def all_placements(kernel: Statement, needle: Needle, operands: Bindings) -> Iterator[Matching]:
+    """Yield every subset of (form, axis) as a matching, legal or not."""
+    whole = problem(kernel, needle, operands)
+    pairs = [
+        Placement(whole.form_index(f), axis)
+        for axis, f in product(whole.axes, range(len(whole.forms)))
+    ]
+    for chosen in chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)):
+        yield Matching(kernel, needle, operands, chosen)
+
+
+def runs_right(matching: Matching, tile: dict[str, int], rng: np.random.Generator) -> bool:
+    """Fill the instruction's operands from random kernel elements, run it, and compare.
+
+    Elements that no iteration uses hold the filler, or garbage where there is none.  A matching for
+    which no filler is known is run with zeros.
+    """
+    needle = matching.needle
+    names = matching.inner
+    sizes = [tile[n] for n in names]
+    count = prod(sizes)
+    points = np.indices(sizes).reshape(len(sizes), count)
+    still = {v.name: np.zeros(count, np.int64) for v in matching.statement.variables}
+    x = {**still, **dict(zip(names, points, strict=True))}
+    where = {axis.name: _positions(matching.on_axis(axis.name), x, tile) for axis in needle.axes}
+    rooms = {axis.name: axis.extent for axis in needle.axes}
+    seen = {**operand_accesses(needle), needle.target.buffer: needle.target}
+    fill = {} if violations(matching) else fillers(matching)
+    contents: dict[str, Array] = {}
+    live: dict[str, Array] = {}
+    for name, expr in matching.operands:
+        live[name] = _values(expr, x, rng)
+        box = [rooms[n] for n in _axes(seen[name])]
+        filler = fill.get(name, Literal("0", S64))
+        kind = live[name].dtype
+        if filler is None:
+            array = rng.integers(1, 1 << 20, box).astype(kind)
+        else:
+            array = np.full(box, float(filler.text) if kind == np.float64 else int(filler.text))
+        array = array.astype(kind)
+        array[tuple(where[n] for n in _axes(seen[name]))] = live[name]
+        contents[name] = array
+    terms = _body(needle.value, live)
+    cells = _cells(matching.statement.target.indices, x, count)
+    wanted: dict[int, Any] = {}
+    combine: Any = {"+=": np.add, "max=": np.maximum, "min=": np.minimum, "=": np.fmax}[
+        needle.reduction
+    ]
+    for cell, term in zip(cells.tolist(), terms.tolist(), strict=True):
+        wanted[cell] = combine(wanted[cell], term) if cell in wanted else term
+    order = tuple(rooms)
+    wide = {name: _spread(array, _axes(seen[name]), rooms) for name, array in contents.items()}
+    whole = np.broadcast_to(_body(needle.value, wide), [rooms[n] for n in order])
+    outer = _axes(needle.target)
+    gone = tuple(d for d, n in enumerate(order) if n not in outer)
+    result = combine.reduce(whole, axis=gone) if gone else whole
+    got = np.broadcast_to(result[tuple(where[n] for n in order if n in outer)], (count,))
+    return bool([wanted[c] for c in cells.tolist()] == got.tolist())
+
+
+def _spread(array: Array, axes: tuple[str, ...], rooms: dict[str, int]) -> Array:
+    """Return an operand over all axes, in their order, with length 1 on those that it lacks."""
+    order = list(rooms)
+    dims = sorted(range(array.ndim), key=lambda d: order.index(axes[d]))
+    return array.transpose(dims).reshape([rooms[n] if n in axes else 1 for n in order])
+
+
+def _positions(forms: tuple[Index, ...], x: dict[str, Array], tile: dict[str, int]) -> Array:
+    position = np.zeros_like(next(iter(x.values())))
+    for form in forms:
+        value = form.evaluate(x)
+        steps = [form.coefficient(n).constant or 0 for n in form.names if tile[n] > 1]
+        position = position * extent(form, tile) + (value - value.min()) // (gcd(*steps) or 1)
+    return position
+
+
+def _values(expr: Expr, x: dict[str, Array], rng: np.random.Generator) -> Array:
+    """Return random contents of an expression's elements at every point."""
+    count = len(next(iter(x.values())))
+    dtype = np.float64 if expr.dtype.is_float else np.int64
+    if isinstance(expr, Literal):
+        return np.full(count, int(expr.text), dtype)
+    distinct, element = np.unique(_cells(read_indices(expr), x, count), return_inverse=True)
+    return rng.integers(1, 1 << 20, len(distinct)).astype(dtype)[element]
+
+
+def _body(expr: Expr, values: dict[str, Array]) -> Array:
+    match expr:
+        case Access(name, _, _):
+            return values[name]
+        case Literal(text, _):
+            return np.array(int(text))
+        case Op(op, args, _):
+            parts = [_body(arg, values) for arg in args]
+            run: dict[str, Callable[..., Array]] = {
+                "*": np.multiply,
+                "+": np.add,
+                "-": np.subtract,
+                "max": np.maximum,
+                "abs": np.abs,
+            }
+            return run[op](*parts)
+    raise AssertionError(expr)
+
+
+def _axes(seen: Access) -> tuple[str, ...]:
+    return tuple(next(iter(index.names)) for index in seen.indices)
+
+
+def _cells(indices: tuple[Index, ...], x: dict[str, Array], count: int) -> Array:
+    total = np.zeros(count, np.int64)
+    for index in indices:
+        total = total * 64 + index.evaluate(x) + 16
+    return total

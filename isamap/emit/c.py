@@ -1,6 +1,7 @@
 """A lowered kernel as one C function."""
 
 import re
+from collections.abc import Mapping
 from typing import assert_never
 
 from isamap.emit import copies, expressions, names, workspace
@@ -10,7 +11,9 @@ from isamap.emit.header import header_text, signature, workspace_signature
 from isamap.emit.liveness import buffers_used, calls, has_parallel, registers_used
 from isamap.emit.source import CSource, Parameter
 from isamap.emit.templates import Machine, call_lines
+from isamap.emit.workspace import Workspace
 from isamap.hw.accelerator import Accelerator
+from isamap.ir.index import product
 from isamap.ir.nodes import Kernel
 from isamap.lower.nodes import (
     Call,
@@ -37,8 +40,9 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
     machine = Machine.of(accelerator)
     preamble = preamble_text(accelerator)
     entry = names.entry_point(lowered.name, _words(lowered, machine, preamble))
-    parameters = _parameters(lowered, machine, kernel)
-    writer = _Writer(lowered, machine, entry)
+    alignments = _alignments(lowered, machine)
+    parameters = _parameters(kernel, alignments)
+    writer = _Writer(lowered, machine, entry, Workspace.of(lowered, alignments))
     requires = tuple(f"{index} >= 0" for index in lowered.requires)
     return CSource(
         entry=entry,
@@ -78,22 +82,26 @@ def _words(lowered: LoweredKernel, machine: Machine, preamble: str) -> str:
     return "\n".join([preamble, *(machine.entries[name].emit or "" for name in used)])
 
 
-def _parameters(lowered: LoweredKernel, machine: Machine, kernel: Kernel) -> tuple[Parameter, ...]:
+def _alignments(lowered: LoweredKernel, machine: Machine) -> dict[str, int]:
+    """Return the bytes to which instructions want arrays aligned, by array."""
     wanted: dict[str, int] = {}
     for call in calls(lowered.body):
         align = machine.entries[call.instruction].align
         for operand, place in call.operands:
             if isinstance(place, Window) and operand in align:
                 wanted[place.buffer] = max(wanted.get(place.buffer, 1), align[operand])
-    arrays = {array.name: array for array in lowered.arrays}
+    return wanted
+
+
+def _parameters(kernel: Kernel, alignments: Mapping[str, int]) -> tuple[Parameter, ...]:
     return tuple(
         Parameter(
             name=b.name,
             role=b.role,
             dtype=b.dtype,
             shape=b.shape,
-            size=arrays[b.name].size,
-            alignment=max(b.dtype.bytes, wanted.get(b.name, 1)),
+            size=product(b.shape),
+            alignment=max(b.dtype.bytes, alignments.get(b.name, 1)),
         )
         for b in kernel.buffers
         if b.role != "local"
@@ -103,13 +111,14 @@ def _parameters(lowered: LoweredKernel, machine: Machine, kernel: Kernel) -> tup
 class _Writer:
     """Writes the functions of one kernel."""
 
-    def __init__(self, lowered: LoweredKernel, machine: Machine, entry: str) -> None:
+    def __init__(
+        self, lowered: LoweredKernel, machine: Machine, entry: str, workspace: Workspace
+    ) -> None:
         self.lowered = lowered
         self.machine = machine
         self.entry = entry
         self.arrays = {array.name: array for array in lowered.arrays}
-        self.locals = workspace.local_arrays(lowered)
-        self.used = buffers_used(lowered.body)
+        self.workspace = workspace
         self.copies: list[str] = []
         nibbles = frozenset(a.name for a in lowered.arrays if a.dtype.name == "s4")
         self.env = Env(nibbles=nibbles).with_symbols(lowered.symbols)
@@ -124,22 +133,19 @@ class _Writer:
 
     # --- the frame ------------------------------------------------------------------------------
     def _workspace_function(self) -> str:
-        body = workspace.size_lines(self.locals, self.env)
-        if any(a.private for a in self.locals):
-            body.insert(0, "if (threads < 1) threads = 1;")
         arguments = [*map(names.symbol, self.lowered.symbols), "threads"]
-        body = [_INDENT + line for line in body]
+        body = [_INDENT + line for line in self.workspace.size_lines(self.env)]
         head = workspace_signature(self.entry, self.lowered.symbols)
         return _function(head, _unused(arguments, body) + body)
 
     def _kernel_function(self, parameters: tuple[Parameter, ...]) -> str:
         body = self.lowered.body
         self._checks()
-        if has_parallel(body) or any(a.private for a in self.locals):
+        if has_parallel(body) or self.workspace.has_private:
             self._put("if (threads < 1) threads = 1;")
-        for line in workspace.pointer_lines(self.locals, self.used, self.env):
-            self._put(line)
-        self._private("0", buffers_used(body, inside_parallel=False))
+        self._puts(self.workspace.pointer_lines(buffers_used(body), self.env))
+        outside = buffers_used(body, inside_parallel=False)
+        self._puts(self.workspace.private_lines("0", outside))
         self._nodes(body, self.env)
         self._put("return 0;")
         arguments = [names.buffer(p.name) for p in parameters]
@@ -152,17 +158,16 @@ class _Writer:
             self._put(f"if ({name} < 1) return -1;")
         for number, requirement in enumerate(self.lowered.requires, 1):
             self._put(f"if (!({condition(requirement, self.env)})) return {number};")
-        if self.locals:
+        if self.workspace.arrays:
             self._put("if (workspace == NULL) return -2;")
-
-    def _private(self, thread: str, used: frozenset[str]) -> None:
-        for array in self.locals:
-            if array.private and array.name in used:
-                self._put(workspace.private_line(array, thread))
 
     # --- nodes ----------------------------------------------------------------------------------
     def _put(self, line: str) -> None:
         self.out.append(_INDENT * self.depth + line if line else "")
+
+    def _puts(self, lines: list[str]) -> None:
+        for line in lines:
+            self._put(line)
 
     def _nodes(self, nodes: tuple[Node, ...], env: Env) -> None:
         for node in nodes:
@@ -176,8 +181,7 @@ class _Writer:
     def _node(self, node: Node, env: Env, alone: bool) -> None:
         match node:
             case Call():
-                for line in call_lines(node, self.machine, env):
-                    self._put(line)
+                self._puts(call_lines(node, self.machine, env))
             case Loop(parallel=True) if not self.is_parallel:
                 self._parallel(node, env)
             case Loop():
@@ -202,14 +206,13 @@ class _Writer:
         self.out.append("#endif")
         self._put(f"{_for(loop, env)} {{")
         self.depth += 1
-        used = buffers_used(loop.body)
-        if any(a.private and a.name in used for a in self.locals):
+        if private := self.workspace.private_lines("(size_t)thread", buffers_used(loop.body)):
             self.out.append("#ifdef _OPENMP")
             self._put("const int thread = omp_get_thread_num();")
             self.out.append("#else")
             self._put("const int thread = 0;")
             self.out.append("#endif")
-            self._private("(size_t)thread", used)
+            self._puts(private)
         self.is_parallel = True
         self._nodes(loop.body, env.with_counter(loop.counter, loop.count))
         self.is_parallel = False

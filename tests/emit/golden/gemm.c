@@ -28,7 +28,7 @@ size_t gemm_workspace(int64_t n_M, int64_t n_N, int64_t n_K, int threads)
     (void)n_M;
     (void)threads;
     size_t bytes = 64;  /* to align the start */
-    bytes += isamap_room((n_K * ((n_N + 15) / 16) * 16) * 4);
+    bytes += isamap_room((n_K * ((n_N + 15) / 16) * 16) * 4, 64);
     return bytes;
 }
 

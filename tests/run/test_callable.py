@@ -1,16 +1,21 @@
 import threading
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from isamap.diagnostics import ArgumentsError
+from isamap.emit.c import emit_c
 from isamap.ir.dtype import DTYPES
 from isamap.ir.index import Index, const, product, var
 from isamap.ir.nodes import Literal
-from isamap.lower.nodes import Copy
+from isamap.lower.nodes import Array, Call, Copy, Register, Scope, Window
+from isamap.run.build import build_shared
 from isamap.run.callable import Compiled
-from tests.emit.building import compiled
+from isamap.run.outcome import Crash
+from isamap.run.worker import Loaded, Worker
+from tests.emit.building import MACHINE, compiled
 from tests.emit.machines import kernel
 from tests.emit.samples import Sample, gemm, increment, indices, padded, reversal, sample
 
@@ -187,3 +192,36 @@ def test_a_violated_requirement_is_told_with_the_extents() -> None:
     function = compiled(indices((var("M"),), (1, 1), requires=(3 - var("M"),)))
     with pytest.raises(ArgumentsError, match=r"E530.*'-M \+ 3 >= 0' does not hold for M = 4"):
         function(np.zeros(4, np.int32))
+
+
+def test_alignment_that_an_instruction_asks_for_is_given() -> None:
+    # The load traps unless both its array and the scratch array are aligned to 256 bytes.
+    entries = [
+        replace(e, emit="if ((uintptr_t){m} % 256) __builtin_trap(); {r} = *{m};", align={"m": 256})
+        if e.name == "get_u8"
+        else e
+        for e in MACHINE.entries
+    ]
+    aligned = replace(MACHINE, entries=tuple(entries))
+    u8 = DTYPES["u8"]
+    r = Register("r", "raw", u8, ())
+
+    def passed(source: str, target: str) -> Scope:
+        load = Call("get_u8", (("m", Window(source, const(0))), ("r", r)))
+        return Scope((r,), (load, Call("put_u8", (("r", r), ("m", Window(target, const(0)))))))
+
+    scratch = tuple(Array(name, "local", u8, const(1)) for name in ("first", "second"))
+    body = (passed("X", "first"), passed("first", "second"), passed("second", "Y"))
+    buffers = kernel("aligned", [("X", "in", "u8", [1]), ("Y", "out", "u8", [1])])
+    made = sample(buffers, body, scratch)
+    source = emit_c(made.lowered, aligned, made.kernel)
+    assert source.parameter("X").alignment == 256
+    assert "aligned to 256 bytes" in source.header
+    function = Compiled(source, build_shared(source, aligned))
+    room = np.arange(1000, dtype=np.uint8)
+    for start in (0, 1, 17):
+        assert np.asarray(function(room[start : start + 1])).tolist() == [start]
+    with Worker() as worker:
+        got = worker.run(Loaded(function.path, source), {"X": room[9:10]}, {})
+    assert not isinstance(got, Crash)
+    assert got["Y"].tolist() == [9]

@@ -11,7 +11,7 @@ from isamap.interp.arithmetic import Arithmetic
 from isamap.interp.cells import Box, Cell, Linear, linear, strided
 from isamap.interp.rounding import Values
 from isamap.ir.index import Index
-from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Statement
+from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Literal, Op, Statement
 
 
 class Observer(Protocol):
@@ -59,11 +59,12 @@ class Evaluator:
     returns its values at given indices.
     """
 
+    kernel: Kernel
     cells: Mapping[str, Cell]
     symbols: Mapping[str, int]
     arithmetic: Arithmetic
     observer: Observer | None = None
-    elements: Callable[[Statement, Access, tuple[Values, ...]], Values] | None = None
+    elements: Callable[[Access, tuple[Values, ...]], Values] | None = None
 
     def compile(self, expr: Expr, statement: Statement) -> Compiled:
         """Return the function that evaluates an expression of a statement."""
@@ -96,7 +97,7 @@ class Evaluator:
         """Return an index expression's values."""
 
         def read(buffer: str, indices: tuple[Any, ...]) -> Values:
-            dtype = self._dtype(buffer)
+            dtype = self.kernel.buffer(buffer).dtype
             access = Access(buffer, tuple(_index_of(buffer, index, indices)), dtype)
             got = tuple(np.asarray(i, np.int64) for i in indices)
             return self.arithmetic.index(self.gather(access, got, values, statement))
@@ -117,7 +118,7 @@ class Evaluator:
         cell = self.cells.get(access.buffer)
         if cell is None:
             assert self.elements is not None
-            return self.elements(statement, access, indices)
+            return self.elements(access, indices)
         outside = outside_of(cell.shape, indices)
         if not outside.any():
             check_written(cell, access, indices)
@@ -129,9 +130,6 @@ class Evaluator:
         )
         found = cell.data.reshape(-1)[cell.address(clipped)]
         return np.asarray(np.where(outside, cell.pad, found))
-
-    def _dtype(self, buffer: str) -> Any:
-        return self.cells[buffer].buffer.dtype
 
     def _access(self, access: Access, statement: Statement) -> Compiled:
         cell = self.cells.get(access.buffer)

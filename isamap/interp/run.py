@@ -6,6 +6,7 @@ are computed by one array operation for each step of the reduction.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def run_statements(
     """Return all buffers after some statements of a kernel, run in order from the start."""
     cells = make_cells(kernel, statements, arrays, symbols, arithmetic)
     for statement in statements:
-        _Run(statement, cells, symbols, arithmetic, observer).run()
+        _Run(kernel, statement, cells, symbols, arithmetic, observer).run()
     return cells
 
 
@@ -94,11 +95,41 @@ def check_outputs(kernel: Kernel, cells: Mapping[str, Cell]) -> None:
             raise VerifyError(fail("E203", message, buffer.span))
 
 
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """How the values of a statement reach its target."""
+
+    arithmetic: Arithmetic
+    statement: Statement
+
+    def combine(self, total: Values, value: Values, step: Box) -> None:
+        """Combine values over reduction steps (the leading dimensions) with targets, in place."""
+        rank = len(step)
+        value = np.asarray(value)
+        if value.ndim == 0:
+            value = value.reshape((1,) * (rank + total.ndim))
+        counts = tuple(count for _, _, count in step)
+        terms = np.broadcast_to(value, counts + value.shape[rank:])
+        terms = terms.reshape((size_of(step), *value.shape[rank:]))
+        if self.statement.reduction == "=":
+            total[...] = terms[-1]
+        else:
+            op = REDUCTION_OPERATIONS[self.statement.reduction]
+            self.arithmetic.fold(op, self.statement.target.dtype, total, terms)
+
+    def finish(self, total: Values, terms: int) -> None:
+        """End a reduction of so many terms into each target, in place."""
+        if self.statement.reduction != "=":
+            op = REDUCTION_OPERATIONS[self.statement.reduction]
+            self.arithmetic.finish(op, self.statement.target.dtype, total, terms)
+
+
 class _Run:
     """One statement, to be run once."""
 
     def __init__(
         self,
+        kernel: Kernel,
         statement: Statement,
         cells: dict[str, Cell],
         symbols: Mapping[str, int],
@@ -113,7 +144,9 @@ class _Run:
         if statement.reduction == "=" and size_of(self.reductions):
             # The last of the points that assign to one element wins.
             self.reductions = tuple((n, s + count - 1, 1) for n, s, count in self.reductions)
-        self.evaluator = Evaluator(_sources(statement, cells), symbols, arithmetic, observer)
+        sources = _sources(statement, cells)
+        self.evaluator = Evaluator(kernel, sources, symbols, arithmetic, observer)
+        self.folding = Folding(arithmetic, statement)
 
     def run(self) -> None:
         """Execute the statement."""
@@ -143,8 +176,8 @@ class _Run:
             self.observer(self.statement, self.statement.target, self._indices(values), True)
         steps = blocks(self.reductions, max(1, ROOM // total.size))
         for step in steps:
-            self._combine(total, compute(Frame(step + box)), step)
-        self._finish(total)
+            self.folding.combine(total, compute(Frame(step + box)), step)
+        self.folding.finish(total, size_of(self.reductions))
 
     def _mark_box(self, target: Strided) -> None:
         written = self.target.written
@@ -173,11 +206,13 @@ class _Run:
                 total = flat[addresses[chosen]]
                 points = {name: value[chosen] for name, value in values.items()}
                 for step in blocks(self.reductions, max(1, ROOM // len(chosen))):
-                    self._combine(total, compute(_point_frame(step, points)), step)
+                    self.folding.combine(
+                        total, compute(point_frame(step, points, len(chosen))), step
+                    )
                 flat[addresses[chosen]] = total
         distinct = np.unique(addresses)
         total = flat[distinct]
-        self._finish(total, int(rounds.max()) + 1)
+        self.folding.finish(total, (int(rounds.max()) + 1) * size_of(self.reductions))
         flat[distinct] = total
         self._mark(indices)
 
@@ -185,26 +220,6 @@ class _Run:
     def _indices(self, values: Mapping[str, Values]) -> tuple[Values, ...]:
         target = self.statement.target
         return tuple(self.evaluator.index_values(i, values, self.statement) for i in target.indices)
-
-    def _combine(self, total: Values, value: Values, step: Box) -> None:
-        rank = len(step)
-        value = np.asarray(value)
-        if value.ndim == 0:
-            value = value.reshape((1,) * (rank + total.ndim))
-        counts = tuple(count for _, _, count in step)
-        terms = np.broadcast_to(value, counts + value.shape[rank:])
-        terms = terms.reshape((size_of(step), *value.shape[rank:]))
-        if self.statement.reduction == "=":
-            total[...] = terms[-1]
-        else:
-            op = REDUCTION_OPERATIONS[self.statement.reduction]
-            self.arithmetic.fold(op, self.statement.target.dtype, total, terms)
-
-    def _finish(self, total: Values, times: int = 1) -> None:
-        if self.statement.reduction != "=":
-            op = REDUCTION_OPERATIONS[self.statement.reduction]
-            terms = times * size_of(self.reductions)
-            self.arithmetic.finish(op, self.statement.target.dtype, total, terms)
 
     def _mark(self, indices: tuple[Values, ...]) -> None:
         if self.target.written is not None:
@@ -228,10 +243,11 @@ def _full(box: Box) -> dict[str, Values]:
     return {n: np.broadcast_to(v, shape) for n, v in Frame(box).values.items()}
 
 
-def _point_frame(step: Box, points: Mapping[str, Values]) -> Frame:
-    """Return a frame of reduction steps times points, the points last."""
+def point_frame(step: Box, points: Mapping[str, Values], count: int) -> Frame:
+    """Return a frame of reduction steps times ``count`` points, the points last."""
     found = {name: v.reshape((*v.shape, 1)) for name, v in Frame(step).values.items()}
-    return Frame(None, found | dict(points))
+    found |= {name: v.reshape((1,) * len(step) + (count,)) for name, v in points.items()}
+    return Frame(None, found)
 
 
 def _pieces(chosen: Values) -> list[Values]:

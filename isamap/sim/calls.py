@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,12 @@ from isamap.ir.index import Index
 from isamap.ir.nodes import Buffer, Literal
 from isamap.lower.nodes import Call, Operand, Register, Window
 from isamap.sim.memory import Environment, LoweredFault, Memory, Number
+
+
+Plans: TypeAlias = dict[tuple[Any, ...], Plan]
+"""The plans of one run by instruction, symbols and pitches: unrolled calls share them."""
+
+Action: TypeAlias = Callable[[Environment], None]
 
 
 class Tracer(Protocol):
@@ -66,9 +72,11 @@ class CallSite:
         kinds: Mapping[str, str],
         scope: Mapping[str, Fragment],
         memory: Memory,
+        plans: Plans,
         tracer: Tracer | None,
     ) -> None:
         self.node, self.entry, self.memory, self.tracer = node, entry, memory, tracer
+        self.plans = plans
         self.operands = entry.instruction.operands
         given = dict(node.operands)
         extra = given.keys() - {o.name for o in self.operands}
@@ -154,11 +162,14 @@ class CallSite:
         layouts = {
             o.name: self._pitches(position, o, symbols) for position, o in enumerate(self.operands)
         }
-        try:
-            plan = Plan(self.entry.instruction, symbols, layouts, self.memory.arithmetic)
-        except CallFault as fault:
-            raise LoweredFault(str(fault)) from fault
-        return self._with_checks(plan)
+        key = (self.entry.name, tuple(symbols.items()), tuple(layouts.items()))
+        if key not in self.plans:
+            try:
+                plan = Plan(self.entry.instruction, symbols, layouts, self.memory.arithmetic)
+            except CallFault as fault:
+                raise LoweredFault(str(fault)) from fault
+            self.plans[key] = plan
+        return self._with_checks(self.plans[key])
 
     def _pitches(
         self, position: int, operand: Buffer, symbols: Mapping[str, int]
@@ -278,6 +289,3 @@ class CallSite:
 
 def _state(environment: Environment) -> str:
     return ", ".join(f"{name} = {value}" for name, value in environment.items()) or "no counters"
-
-
-Action = Callable[[Environment], None]

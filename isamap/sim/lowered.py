@@ -15,7 +15,7 @@ from isamap.interp.arithmetic import Arithmetic, declared
 from isamap.interp.rounding import Values
 from isamap.ir.nodes import Kernel
 from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Scope
-from isamap.sim.calls import Action, CallSite, Fragment, Tracer, new_fragment
+from isamap.sim.calls import Action, CallSite, Fragment, Plans, Tracer, new_fragment
 from isamap.sim.copies import compile_copy
 from isamap.sim.memory import ArrayObserver, Environment, LoweredFault, Memory
 
@@ -86,6 +86,7 @@ class _Machine:
         self.private = [a for a in lowered.arrays if a.private]
         self.entries = {e.name: e for e in accelerator.entries}
         self.kinds: dict[str, str] = {s.name: s.kind for s in accelerator.storages}
+        self.plans: Plans = {}
         self.depth = 0
 
     def body(self, nodes: tuple[Node, ...], scope: Mapping[str, Fragment]) -> list[Action]:
@@ -111,7 +112,7 @@ class _Machine:
         entry = self.entries.get(node.instruction)
         if entry is None:
             raise LoweredFault(f"there is no instruction {node.instruction}")
-        return CallSite(node, entry, self.kinds, scope, self.memory, self.tracer).run
+        return CallSite(node, entry, self.kinds, scope, self.memory, self.plans, self.tracer).run
 
     def _loop(self, node: Loop, scope: Mapping[str, Fragment]) -> Action:
         count, counter = self.memory.number(node.count), node.counter

@@ -1,0 +1,302 @@
+"""Arithmetic on values with error bounds: how far any legitimate evaluation may be off.
+
+A float is carried as ``v``, its value in float64; ``e``, a bound of |computed - exact| for every
+computation that rounds each operation to its type, in whatever order sums are taken, with or
+without fused multiply-adds; and ``m``, the sum of the magnitudes of the terms of a sum that may
+still be reassociated.  Integers are carried exactly, with an ``e`` that is not 0 only where they
+come from floats.  A bound is infinite where there is none: near a pole, at an overflow that only
+some orders meet.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isamap.interp.declared import Declared
+from isamap.interp.rounding import F64, Values, carrier, largest, smallest_normal
+from isamap.ir.dtype import DType
+from isamap.ir.nodes import Literal, Permissions
+
+Function = Callable[..., Values]
+
+_WIDE = Declared(wide=True)
+
+# Monotone, and rounded as the comment says, in units of the roundoff.
+_MONOTONE: dict[str, int] = {
+    "round": 0,
+    "floor": 0,
+    "ceil": 0,
+    "trunc": 0,
+    "sqrt": 1,
+    # An implementation may be off by two units in the last place.
+    "exp": 4,
+    "log": 4,
+    "tanh": 4,
+    "rsqrt": 4,
+    "sigmoid": 4,
+    "erf": 4,
+}
+
+_APPROXIMATED = frozenset({"/", "sqrt", "exp", "log", "tanh", "rsqrt", "sigmoid", "erf"})
+
+_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """Values with error bounds, under the permissions of a kernel.
+
+    ``approximate`` lets quotients and transcendental functions have that relative error besides;
+    ``distribute`` lets products of sums be sums of products.
+    """
+
+    permissions: Permissions
+
+    def carrier(self, dtype: DType) -> np.dtype[Any]:
+        """Return a structured type."""
+        if dtype.is_float:
+            return np.dtype([("v", F64), ("e", F64), ("m", F64)])
+        return np.dtype([("v", carrier(dtype)), ("e", F64)])
+
+    def encode(self, array: Values, dtype: DType) -> Values:
+        """Return stored elements, which are exact."""
+        return self._exact(_WIDE.encode(array, dtype), dtype)
+
+    def decode(self, array: Values, dtype: DType) -> Values:
+        """Return the values with their bounds."""
+        return array
+
+    def constant(self, literal: Literal) -> Values:
+        """Return a literal, which is exact."""
+        return self._exact(_WIDE.constant(literal), literal.dtype)
+
+    def coordinate(self, values: Values) -> Values:
+        """Return index values, which are exact."""
+        found = np.zeros(np.shape(values), [("v", np.int64), ("e", F64)])
+        found["v"] = values
+        return found
+
+    def index(self, values: Values) -> Values:
+        """Return integers to index with."""
+        return np.asarray(values["v"], np.int64)
+
+    def operation(self, op: str, arguments: tuple[DType, ...], result: DType) -> Function:
+        """Return an operation on values with bounds."""
+        plain = _WIDE.operation(op, arguments, result)
+        if op == "select":
+            return lambda c, a, b: self._select(c, a, b, result)
+        if op in _COMPARISONS:
+            return lambda a, b: self._compare(plain, a, b, result)
+        if op in ("cast", "sat"):
+            return self._conversion(plain, arguments[0], result)
+        if not result.is_float:
+            return lambda *x: self._integer(op, plain, x, result)
+        match op:
+            case "+" | "-":
+                return lambda a, b: self._sum(plain, a, b, result)
+            case "*":
+                return lambda a, b: self._product(a, b, result)
+            case "fma":
+                return lambda a, b, c: self._sum(np.add, self._product(a, b, result), c, result)
+            case "/":
+                return lambda a, b: self._quotient(a, b, result)
+            case "neg" | "abs":
+                return lambda a: self._make(plain(a["v"]), a["e"], a["m"], result)
+            case "min" | "max":
+                return lambda a, b: self._value(
+                    plain(a["v"], b["v"]), np.maximum(a["e"], b["e"]), result
+                )
+            case _:
+                return lambda a: self._monotone(op, plain, a, result)
+
+    def fold(self, op: str, dtype: DType, total: Values, terms: Values) -> None:
+        """Combine terms with a total; the roundings of a sum are left to :meth:`finish`."""
+        if op == "+" and dtype.is_float:
+            for part in ("v", "e", "m"):
+                total[part] += terms[part].sum(axis=0)
+            return
+        function = self.operation(op, (dtype, dtype), dtype)
+        for term in terms:
+            total[...] = function(total, term)
+
+    def finish(self, op: str, dtype: DType, total: Values, terms: int) -> None:
+        """Add the roundings of a sum: (n - 1) u sum|terms| in any order (Jeannerod and Rump)."""
+        if op == "+" and dtype.is_float:
+            size = total["m"] + total["e"]
+            # One more term for what the sum starts from.
+            rounding = terms * (float(dtype.epsilon) * size + _tiny(dtype))
+            total[...] = self._rounded(total["v"], total["e"], rounding, size, dtype)
+            total["m"] = np.abs(total["v"]) + total["e"]
+
+    # --- construction -----------------------------------------------------------------------------
+    def _exact(self, values: Values, dtype: DType) -> Values:
+        return self._value(values, np.zeros(np.shape(values)), dtype)
+
+    def _value(self, v: Values, e: Values, dtype: DType) -> Values:
+        """Return values that no reassociation splits any more."""
+        return self._make(v, e, np.abs(v) + e if dtype.is_float else v, dtype)
+
+    def _make(self, v: Values, e: Values, m: Values, dtype: DType) -> Values:
+        found = np.empty(np.broadcast_shapes(np.shape(v), np.shape(e)), self.carrier(dtype))
+        found["v"] = v
+        found["e"] = np.where(np.isnan(e), np.inf, e)
+        if dtype.is_float:
+            found["m"] = m
+        return found
+
+    def _rounded(
+        self, v: Values, e: Values, rounding: Values, size: Values, dtype: DType
+    ) -> Values:
+        """Return values rounded to a type; ``size`` bounds every intermediate result."""
+        # Infinities and NaN that come from exact arguments are what every evaluation gives.
+        special = ~np.isfinite(v) & (e == 0)
+        bound = np.where(special, 0.0, e + rounding)
+        top = largest(dtype)
+        overflow = (size + bound > top) & ~special
+        certain = overflow & (np.abs(v) - bound > top * 1.25)
+        bound = np.where(overflow, np.where(certain, 0.0, np.inf), bound)
+        beyond = np.copysign(np.nan if dtype.name == "f8e4m3" else np.inf, v)
+        return self._make(np.where(certain, beyond, v), bound, size, dtype)
+
+    # --- operations -------------------------------------------------------------------------------
+    def _unit(self, op: str, dtype: DType) -> float:
+        allowed = self.permissions.approximate
+        more = float(allowed) if allowed is not None and op in _APPROXIMATED else 0.0
+        return float(dtype.epsilon) + more
+
+    def _sum(self, plain: Function, a: Values, b: Values, dtype: DType) -> Values:
+        v, e = plain(a["v"], b["v"]), a["e"] + b["e"]
+        size = a["m"] + b["m"] if self.permissions.reassociate else np.abs(v)
+        return self._rounded(v, e, float(dtype.epsilon) * (size + e), size + e, dtype)
+
+    def _product(self, a: Values, b: Values, dtype: DType) -> Values:
+        v = a["v"] * b["v"]
+        x, y = np.abs(a["v"]), np.abs(b["v"])
+        e = _times(x, b["e"]) + _times(y, a["e"]) + _times(a["e"], b["e"])
+        size = _times(a["m"], b["m"]) if self.permissions.distribute else np.abs(v)
+        rounding = float(dtype.epsilon) * (size + e) + _tiny(dtype)
+        exact = self._rounded(v, e, rounding, np.abs(v) + e, dtype)
+        exact["m"] = np.maximum(size, exact["m"])
+        return exact
+
+    def _quotient(self, a: Values, b: Values, dtype: DType) -> Values:
+        v = a["v"] / b["v"]
+        below = np.abs(b["v"]) - b["e"]
+        known = (below > 0) | (b["e"] == 0)
+        top = a["e"] + _times(np.abs(v), b["e"])
+        e = np.where(known, np.where(top == 0, 0.0, top / np.abs(below)), np.inf)
+        rounding = self._unit("/", dtype) * (np.abs(v) + e) + _tiny(dtype)
+        return self._rounded(v, e, rounding, np.abs(v) + e, dtype)
+
+    def _monotone(self, op: str, plain: Function, a: Values, dtype: DType) -> Values:
+        v = plain(a["v"])
+        e = _spread(plain, a["v"], a["e"], v)
+        units = _MONOTONE[op]
+        unit = units * float(dtype.epsilon) + self._unit(op, dtype) - float(dtype.epsilon)
+        rounding = unit * (np.abs(v) + e) + (_tiny(dtype) if units else 0.0)
+        return self._rounded(v, e, rounding, np.abs(v) + e, dtype)
+
+    def _select(self, c: Values, a: Values, b: Values, dtype: DType) -> Values:
+        v = np.where(c["v"], a["v"], b["v"])
+        gap = np.abs(_real(a["v"]) - _real(b["v"]))
+        either = np.where(a["v"] == b["v"], 0.0, gap) + np.maximum(a["e"], b["e"])
+        e = np.where(c["e"] == 0, np.where(c["v"], a["e"], b["e"]), either)
+        return self._value(v, e, dtype)
+
+    def _compare(self, plain: Function, a: Values, b: Values, dtype: DType) -> Values:
+        e = a["e"] + b["e"]
+        near = (e > 0) & ~(np.abs(_real(a["v"]) - _real(b["v"])) > e)
+        return self._value(plain(a["v"], b["v"]), near.astype(F64), dtype)
+
+    def _conversion(self, plain: Function, source: DType, target: DType) -> Function:
+        if source.is_float and target.is_float:
+            narrows = (
+                source.precision > target.precision or source.max_exponent > target.max_exponent
+            )
+            unit = float(target.epsilon) if narrows else 0.0
+            tiny = _tiny(target) if narrows else 0.0
+
+            def convert(a: Values) -> Values:
+                v = plain(a["v"])
+                size = np.abs(v) + a["e"]
+                return self._rounded(v, a["e"], unit * size + tiny, size, target)
+
+            return convert
+        if target.is_float:
+            unit = float(target.epsilon) if source.bits > target.precision else 0.0
+
+            def from_integer(a: Values) -> Values:
+                v = plain(a["v"])
+                size = np.abs(v) + a["e"]
+                return self._rounded(v, a["e"], unit * size, size, target)
+
+            return from_integer
+        if source.is_float:
+            return lambda a: self._value(
+                v := plain(a["v"]), _spread(plain, a["v"], a["e"], v), target
+            )
+        return lambda a: self._integer("cast", plain, (a,), target)
+
+    def _integer(
+        self, op: str, plain: Function, arguments: tuple[Values, ...], dtype: DType
+    ) -> Values:
+        v = plain(*(a["v"] for a in arguments))
+        errors = [a["e"] for a in arguments]
+        uncertain = np.asarray(sum(errors)) > 0
+        if not uncertain.any():
+            return self._value(v, np.zeros(np.shape(v)), dtype)
+        whole = 2.0**dtype.bits if dtype.kind != "bool" else 1.0
+        reals = [_real(a["v"]) for a in arguments]
+        e, real = _integer_error(op, reals, errors, whole)
+        inside = (real - e >= dtype.lowest) & (real + e <= dtype.highest)
+        return self._value(v, np.where(uncertain, np.where(inside, e, whole), 0.0), dtype)
+
+
+def _integer_error(
+    op: str, reals: list[Values], errors: list[Values], whole: float
+) -> tuple[Values, Values]:
+    """Return the error of an integer operation and its result without wrap-around."""
+    match op, reals, errors:
+        case "+", [a, b], [x, y]:
+            return x + y, a + b
+        case "-", [a, b], [x, y]:
+            return x + y, a - b
+        case "*", [a, b], [x, y]:
+            return _times(np.abs(a), y) + _times(np.abs(b), x) + x * y, a * b
+        case "min" | "max", [a, b], [x, y]:
+            return np.maximum(x, y), np.minimum(a, b) if op == "min" else np.maximum(a, b)
+        case "neg", [a], [x]:
+            return x, -a
+        case "abs", [a], [x]:
+            return x, np.abs(a)
+        case (("cast" | "sat"), [a], [x]):
+            return x, a
+        case _:
+            return np.full(np.shape(errors[0]), whole), reals[0]
+
+
+def _spread(plain: Function, v: Values, e: Values, middle: Values) -> Values:
+    """Return how far a monotone function moves when its argument moves by at most ``e``."""
+    ends = (np.abs(_real(plain(x)) - _real(middle)) for x in (v - e, v + e))
+    return np.asarray(np.where(e == 0, 0.0, np.maximum(*ends)))
+
+
+def _times(a: Values, b: Values) -> Values:
+    """Return a product in which nothing times infinity is nothing."""
+    return np.asarray(np.where((a == 0) | (b == 0), 0.0, a * b))
+
+
+def _real(x: Values) -> Values:
+    return np.asarray(x).astype(F64)
+
+
+def _tiny(dtype: DType) -> float:
+    """Return the error of an operation whose result is tiny: hardware may flush it to zero.
+
+    Units for f16 and f8 do not flush, and their normal numbers are not tiny.
+    """
+    if dtype.max_exponent >= 127:
+        return smallest_normal(dtype)
+    return smallest_normal(dtype) * 2.0 ** (1 - dtype.precision)

@@ -1,0 +1,234 @@
+"""Comparison of results with the interpreter's, with a bound that is derived, not chosen.
+
+The bound is that of the types, the number of terms and the magnitudes of the data: an evaluation in
+another order, or with fused multiply-adds, stays within it; a wrong element does not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from isamap.interp.arguments import bind_symbols, outputs_of
+from isamap.interp.bounded import Bounded
+from isamap.interp.cells import size_of
+from isamap.interp.points import interpret_at
+from isamap.interp.rounding import F64, Values
+from isamap.interp.run import interpret
+from isamap.interp.setup import box_of, split
+from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Kernel, Literal, Op
+
+_WHOLE_COST = 1 << 24
+"""Iterations up to which bounds are computed for all elements rather than for the doubtful ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a comparison found.
+
+    ``where`` is the element of ``buffer`` that uses most of its bound, with both values, their
+    ``difference`` and its ``bound``; ``compared`` counts elements, ``unbounded`` those for which no
+    finite bound exists (they pass).  ``text`` says all of it in a line.
+    """
+
+    ok: bool
+    buffer: str
+    where: tuple[int, ...]
+    expected: float | int
+    actual: float | int
+    difference: float
+    bound: float
+    compared: int
+    unbounded: int
+    text: str
+
+
+def compare(
+    kernel: Kernel,
+    arrays: Mapping[str, Values],
+    expected: Mapping[str, Values],
+    actual: Mapping[str, Values],
+    symbols: Mapping[str, int] | None = None,
+    exact: bool = False,
+) -> Comparison:
+    """Compare all outputs of a kernel with the interpreter's; ``arrays`` are the inputs.
+
+    Integers must be equal, and so must floats if ``exact``.  Arrays of ``actual`` may be flat.
+    Returns the worst buffer's finding.
+    """
+    values = bind_symbols(kernel, symbols or {}, arrays)
+    found = []
+    for buffer in outputs_of(kernel):
+        wanted = expected[buffer.name]
+        points = np.stack([i.reshape(-1) for i in np.indices(wanted.shape)], axis=-1)
+        points = points.reshape(wanted.size, wanted.ndim)
+        got = np.asarray(actual[buffer.name])
+        assert got.size == wanted.size, f"{buffer.name} has {wanted.size} elements, not {got.size}"
+        found.append(
+            _compare(kernel, arrays, values, buffer, points, wanted.reshape(-1), got, exact)
+        )
+    return _merged(found)
+
+
+def compare_at(
+    kernel: Kernel,
+    arrays: Mapping[str, Values],
+    buffer: str,
+    points: Values,
+    expected: Values,
+    actual: Values,
+    symbols: Mapping[str, int] | None = None,
+    exact: bool = False,
+) -> Comparison:
+    """Compare elements of one output at ``points``, one row of indices each."""
+    values = bind_symbols(kernel, symbols or {}, arrays)
+    return _compare(kernel, arrays, values, kernel.buffer(buffer), points, expected, actual, exact)
+
+
+def error_bound(
+    kernel: Kernel, arrays: Mapping[str, Values], symbols: Mapping[str, int] | None = None
+) -> dict[str, Values]:
+    """Return for each output how far two legitimate results may be apart, element by element."""
+    found = interpret(kernel, arrays, symbols, Bounded(kernel.permissions))
+    return {b.name: 2.0 * found[b.name]["e"] for b in outputs_of(kernel)}
+
+
+def _compare(
+    kernel: Kernel,
+    arrays: Mapping[str, Values],
+    symbols: Mapping[str, int],
+    buffer: Buffer,
+    points: Values,
+    expected: Values,
+    actual: Values,
+    exact: bool,
+) -> Comparison:
+    wanted, got = expected.reshape(-1), actual.reshape(-1)
+    if not len(wanted):
+        return Comparison(True, buffer.name, (), 0, 0, 0.0, 0.0, 0, 0, "no elements")
+    differs = ~_same(wanted, got)
+    exact = exact or not _has_floats(kernel)
+    with np.errstate(all="ignore"):
+        difference = np.where(differs, np.abs(got.astype(F64) - wanted.astype(F64)), 0.0)
+        difference = np.where(
+            np.isnan(difference) | (differs & (difference == 0)), np.inf, difference
+        )
+    bound = np.zeros(len(wanted))
+    if not exact:
+        bound = _quick_bound(kernel, symbols, buffer, wanted)
+        doubtful = np.flatnonzero(difference > bound)
+        bound[doubtful] = _bounds(kernel, arrays, symbols, buffer, points, doubtful)
+    wrong = difference > bound
+    return _finding(buffer, points, wanted, got, difference, bound, wrong, exact)
+
+
+def _finding(
+    buffer: Buffer,
+    points: Values,
+    wanted: Values,
+    got: Values,
+    difference: Values,
+    bound: Values,
+    wrong: Values,
+    exact: bool,
+) -> Comparison:
+    with np.errstate(all="ignore"):
+        share = np.where(difference == 0, 0.0, difference / bound)
+    share = np.where(wrong & np.isnan(share), np.inf, np.where(np.isnan(share), 0.0, share))
+    # Of several that are infinitely wrong, the one that is furthest off.
+    worst = int(np.lexsort((difference, share, wrong))[-1])
+    place = tuple(int(i) for i in points[worst])
+    unbounded = int((np.isinf(bound) & (difference > 0)).sum())
+    name = f"{buffer.name}[{', '.join(map(str, place))}]"
+    count = len(wanted)
+    if wrong.any():
+        text = (
+            f"{name} is {got[worst]}, not {wanted[worst]}: off by {difference[worst]:.3g}, "
+            f"at most {bound[worst]:.3g} is allowed ({int(wrong.sum())} of {count} are wrong)"
+        )
+    elif exact or not difference.any():
+        text = "bit for bit"
+    else:
+        text = (
+            f"within the error bound of the types: {name} uses most of its own, "
+            f"{difference[worst]:.3g} of {bound[worst]:.3g}"
+        )
+        if unbounded:
+            text += f"; {unbounded} of {count} have no finite bound"
+    return Comparison(
+        not wrong.any(),
+        buffer.name,
+        place,
+        wanted[worst].item(),
+        got[worst].item(),
+        float(difference[worst]),
+        float(bound[worst]),
+        count,
+        unbounded,
+        text,
+    )
+
+
+def _merged(found: list[Comparison]) -> Comparison:
+    def badness(c: Comparison) -> tuple[bool, float]:
+        return not c.ok, c.difference / c.bound if c.bound else float(c.difference > 0)
+
+    worst = max(found, key=badness)
+    compared, unbounded = sum(c.compared for c in found), sum(c.unbounded for c in found)
+    return replace(worst, compared=compared, unbounded=unbounded)
+
+
+def _same(a: Values, b: Values) -> Values:
+    equal = np.asarray(a == b)
+    if a.dtype.kind in "iub":
+        return equal
+    return np.asarray(equal | (np.isnan(a.astype(F64)) & np.isnan(b.astype(F64))))
+
+
+def _quick_bound(
+    kernel: Kernel, symbols: Mapping[str, int], buffer: Buffer, wanted: Values
+) -> Values:
+    """Return a bound that is never above the true one, and costs nothing.
+
+    Of a sum of n terms the true bound is at least 2 n u times the magnitude of the sum itself.
+    """
+    zero = np.zeros(len(wanted))
+    writers = [s for s in kernel.statements if s.target.buffer == buffer.name]
+    if len(writers) != 1 or writers[0].reduction != "+=" or not buffer.dtype.is_float:
+        return zero
+    _, reductions = split(writers[0], box_of(writers[0], symbols))
+    bound = size_of(reductions) * float(buffer.dtype.epsilon) * np.abs(wanted.astype(F64))
+    return np.asarray(np.where(np.isfinite(bound), bound, 0.0))
+
+
+def _bounds(
+    kernel: Kernel,
+    arrays: Mapping[str, Values],
+    symbols: Mapping[str, int],
+    buffer: Buffer,
+    points: Values,
+    chosen: Values,
+) -> Values:
+    """Return the bounds of chosen elements."""
+    arithmetic = Bounded(kernel.permissions)
+    cost = sum(size_of(box_of(s, symbols)) for s in kernel.statements)
+    if not len(chosen):
+        return np.zeros(0)
+    if cost <= _WHOLE_COST and len(chosen) * 16 > len(points):
+        whole = interpret(kernel, arrays, symbols, arithmetic)[buffer.name]
+        return np.asarray(2.0 * whole["e"][tuple(points[chosen].T)]).reshape(-1)
+    found = interpret_at(kernel, arrays, symbols, buffer.name, points[chosen], arithmetic)
+    return np.asarray(2.0 * found["e"])
+
+
+def _has_floats(kernel: Kernel) -> bool:
+    """Return whether any value of a kernel is a float."""
+    return any(_uses_floats(s.value) or s.target.dtype.is_float for s in kernel.statements)
+
+
+def _uses_floats(expr: Expr) -> bool:
+    match expr:
+        case Op(_, args, dtype):
+            return dtype.is_float or any(_uses_floats(arg) for arg in args)
+        case Access() | Literal() | Coordinate():
+            return expr.dtype.is_float

@@ -1,0 +1,112 @@
+"""How much of each storage a lowered kernel needs at once."""
+
+from collections.abc import Iterator, Mapping
+from math import prod
+
+from isamap.hw.accelerator import Accelerator, Storage
+from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Register, Scope
+
+
+class SimulationFault(Exception):
+    """A lowered kernel does not fit the machine it is for."""
+
+
+def peak_use(lowered: LoweredKernel, accelerator: Accelerator) -> dict[str, int]:
+    """Return the greatest use of each storage that holds registers: bytes, or whole registers.
+
+    A register counts from the first node of its scope that uses it to the last.
+    """
+    storages = {s.name: s for s in accelerator.storages}
+    return _peak(lowered.body, storages)
+
+
+def check_capacity(lowered: LoweredKernel, accelerator: Accelerator) -> dict[str, int]:
+    """Return :func:`peak_use`; SimulationFault if a storage is too small.
+
+    The compiler of a machine with a toolchain spills what its registers cannot hold, so only
+    scratchpads are limits there.
+    """
+    use = peak_use(lowered, accelerator)
+    for storage in accelerator.storages:
+        needed, capacity = use.get(storage.name, 0), _capacity(storage, accelerator)
+        if capacity is not None and needed > capacity:
+            unit = "bytes" if storage.kind == "scratchpad" else "registers"
+            raise SimulationFault(
+                f"{lowered.name} needs {needed} {unit} of {storage.name}, which has {capacity}: "
+                f"{needed - capacity} {unit} over"
+            )
+    return use
+
+
+def _capacity(storage: Storage, accelerator: Accelerator) -> int | None:
+    if storage.kind == "scratchpad":
+        return storage.size
+    if storage.kind == "registers" and accelerator.toolchain is None:
+        return storage.count
+    return None
+
+
+def _size(register: Register, storage: Storage) -> int:
+    bits = prod(register.shape) * register.dtype.bytes * 8
+    if storage.kind == "registers":
+        return -(-bits // storage.bits) if storage.bits else 1
+    aligned = max(1, storage.alignment)
+    return -(-bits // 8 // aligned) * aligned
+
+
+def _peak(nodes: tuple[Node, ...], storages: Mapping[str, Storage]) -> dict[str, int]:
+    most: dict[str, int] = {}
+    for node in nodes:
+        _raise_to(most, _peak_of(node, storages))
+    return most
+
+
+def _peak_of(node: Node, storages: Mapping[str, Storage]) -> dict[str, int]:
+    match node:
+        case Call() | Copy():
+            return {}
+        case Loop(body=body):
+            return _peak(body, storages)
+        case Guard(body=body, otherwise=otherwise):
+            return _peak((*body, *otherwise), storages)
+        case Scope(registers=registers, body=body):
+            return _scope_peak(registers, body, storages)
+
+
+def _scope_peak(
+    registers: tuple[Register, ...], body: tuple[Node, ...], storages: Mapping[str, Storage]
+) -> dict[str, int]:
+    uses = [frozenset(_used(node)) for node in body]
+    lives = []
+    for register in registers:
+        at = [i for i, used in enumerate(uses) if register in used]
+        if at:
+            lives.append((register, at[0], at[-1]))
+    most: dict[str, int] = {}
+    for position, node in enumerate(body):
+        here = dict(_peak_of(node, storages))
+        for register, first, last in lives:
+            if first <= position <= last:
+                storage = storages[register.storage]
+                here[storage.name] = here.get(storage.name, 0) + _size(register, storage)
+        _raise_to(most, here)
+    return most
+
+
+def _used(node: Node) -> Iterator[Register]:
+    match node:
+        case Call(operands=operands):
+            yield from (place for _, place in operands if isinstance(place, Register))
+        case Loop(body=body) | Scope(body=body):
+            for inner in body:
+                yield from _used(inner)
+        case Guard(body=body, otherwise=otherwise):
+            for inner in (*body, *otherwise):
+                yield from _used(inner)
+        case Copy():
+            pass
+
+
+def _raise_to(most: dict[str, int], other: Mapping[str, int]) -> None:
+    for name, value in other.items():
+        most[name] = max(most.get(name, 0), value)

@@ -1,0 +1,159 @@
+"""A simulator of a described machine, derived from the description alone.
+
+What is computed comes from the instructions' statements.  Time is a bound from below that no
+schedule of the same instructions on the machine can beat: every unit is busy for the throughput of
+each instruction, the machine issues a limited number of instructions a cycle, a result is ready one
+latency after its operands, and storages move a limited number of bytes a cycle.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.interp.arithmetic import Arithmetic
+from isamap.interp.call import Plan
+from isamap.interp.rounding import Values
+from isamap.ir.nodes import Kernel
+from isamap.lower.nodes import Call, LoweredKernel, Register, Window
+from isamap.sim.capacity import check_capacity
+from isamap.sim.lowered import run_lowered
+
+
+@dataclass(frozen=True, slots=True)
+class SimResult:
+    """What a simulation yields.
+
+    ``instructions`` counts executions by instruction; ``busy`` is cycles by unit (of one of its
+    instances, work being spread evenly) and by storage port (``"spm read"``); ``latency`` is the
+    longest chain of dependent instructions; ``peak`` is the greatest use of each storage.
+    """
+
+    outputs: Mapping[str, Values]
+    cycles: Fraction
+    instructions: Mapping[str, int]
+    busy: Mapping[str, Fraction]
+    latency: Fraction
+    issue: Fraction
+    peak: Mapping[str, int]
+
+
+def simulate(
+    lowered: LoweredKernel,
+    accelerator: Accelerator,
+    arrays: Mapping[str, Values],
+    symbols: Mapping[str, int] | None = None,
+    *,
+    kernel: Kernel | None = None,
+    arithmetic: Arithmetic | None = None,
+) -> SimResult:
+    """Execute a lowered kernel and account for its instructions.
+
+    Outputs are as :func:`isamap.sim.lowered.run_lowered` gives them, one core is simulated.
+    SimulationFault if a storage overflows, LoweredFault if the lowered kernel is wrong.
+    """
+    peak = check_capacity(lowered, accelerator)
+    account = _Account(accelerator)
+    outputs = run_lowered(
+        lowered, accelerator, arrays, symbols, kernel=kernel, arithmetic=arithmetic, tracer=account
+    )
+    busy = account.busy()
+    issue = Fraction(sum(account.counts.values()), max(1, accelerator.issue))
+    latency = max(account.ready.values(), default=Fraction(0))
+    # The first result cannot leave before its instruction's latency is over.
+    startup = max((e.latency for e in account.used.values()), default=Fraction(0))
+    cycles = max([issue, latency, *busy.values()]) if busy else max(issue, latency)
+    return SimResult(outputs, cycles + startup, dict(account.counts), busy, latency, issue, peak)
+
+
+class _Account:
+    """Counts instructions as they are executed."""
+
+    def __init__(self, accelerator: Accelerator) -> None:
+        self.accelerator = accelerator
+        self.counts: Counter[str] = Counter()
+        self.used: dict[str, Entry] = {}
+        self.bytes: Counter[str] = Counter()
+        self.ready: dict[str, Fraction] = {}
+        self.sites: dict[int, tuple[Call, tuple[str, ...], tuple[str, ...]]] = {}
+        self.moved: dict[tuple[str, int], tuple[tuple[str, int], ...]] = {}
+        self.storages = {s.name: s for s in accelerator.storages}
+
+    def __call__(self, call: Call, entry: Entry, plan: Plan) -> None:
+        """Take note of one executed instruction."""
+        name = entry.name
+        self.counts[name] += 1
+        self.used[name] = entry
+        site = self.sites.get(id(call))
+        if site is None:
+            site = self.sites[id(call)] = (call, *_registers(call, entry))
+        _, sources, targets = site
+        ready = self.ready
+        begin = max((ready[s] for s in sources if s in ready), default=_ZERO)
+        end = begin + entry.latency
+        for target in targets:
+            ready[target] = end
+        for port, amount in self._traffic(call, entry, plan):
+            self.bytes[port] += amount
+
+    def busy(self) -> dict[str, Fraction]:
+        """Return the cycles for which each unit and each port is occupied."""
+        found: dict[str, Fraction] = {}
+        for name, count in self.counts.items():
+            entry = self.used[name]
+            for unit in entry.units:
+                share = count * entry.throughput / self.accelerator.unit(unit).count
+                found[unit] = found.get(unit, _ZERO) + share
+            if not entry.units:
+                # Nothing is shared: the instruction keeps to itself.
+                found[name] = count * entry.throughput
+        for port, amount in self.bytes.items():
+            storage, direction = port.rsplit(" ", 1)
+            place = self.storages[storage]
+            rate = place.read if direction == "read" else place.write
+            assert rate is not None
+            found[port] = amount / rate
+        return found
+
+    def _traffic(self, call: Call, entry: Entry, plan: Plan) -> tuple[tuple[str, int], ...]:
+        """Return the bytes that a movement takes through the ports of its near storage."""
+        key = (entry.name, id(plan))
+        found = self.moved.get(key)
+        if found is None:
+            found = self.moved[key] = tuple(_ports(call, entry, plan, self))
+        return found
+
+
+_ZERO = Fraction(0)
+
+
+def _ports(call: Call, entry: Entry, plan: Plan, account: _Account) -> list[tuple[str, int]]:
+    places = [place for _, place in call.operands]
+    if not any(isinstance(place, Window) for place in places):
+        return []
+    found = []
+    for name, place in call.operands:
+        if not isinstance(place, Register):
+            continue
+        operand, storage = entry.instruction.operand(name), account.storages[place.storage]
+        size = len(plan.footprints[name].writes) * operand.dtype.bytes
+        if operand.role in ("out", "inout") and storage.read is not None:
+            found.append((f"{storage.name} read", size))
+        size = len(plan.footprints[name].reads) * operand.dtype.bytes
+        if operand.role == "in" and storage.write is not None:
+            found.append((f"{storage.name} write", size))
+    return found
+
+
+def _registers(call: Call, entry: Entry) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the registers that a call reads and those that it writes."""
+    sources, targets = [], []
+    for name, place in call.operands:
+        if isinstance(place, Register):
+            role = entry.instruction.operand(name).role
+            if role != "out":
+                sources.append(place.name)
+            if role in ("out", "inout"):
+                targets.append(place.name)
+    return tuple(sources), tuple(targets)

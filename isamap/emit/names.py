@@ -55,6 +55,9 @@ _MACRO = re.compile(
     re.VERBOSE,
 )
 
+# Called or defined as a function or a macro, a type, a variable with a value.
+_DECLARED = r"\bNAME\s*\(|#\s*define\s+NAME\b|\btypedef\b[^;]*\bNAME\b|\bNAME\s*(\[\w*\]\s*)*="
+
 
 def mangle(name: str) -> str:
     """Return ``name`` with what no C identifier may hold written as hexadecimal."""
@@ -88,7 +91,7 @@ def entry_point(name: str, other_text: str) -> str:
     taken = (
         wanted in RESERVED
         or _MACRO.fullmatch(wanted) is not None
-        or re.search(rf"\b{wanted}\b", other_text) is not None
+        or re.search(_DECLARED.replace("NAME", wanted), other_text) is not None
     )
     return f"kernel_{wanted}" if taken else wanted
 

@@ -18,6 +18,9 @@ def test_a_kernel_named_like_something_of_c_is_renamed(name: str) -> None:
 def test_a_kernel_named_like_something_of_the_prelude_is_renamed() -> None:
     assert names.entry_point("helper", "static int helper(void);") == "kernel_helper"
     assert names.entry_point("help", "static int helper(void);") == "help"
+    for text in ("#define taken 1", "typedef int taken;", "static const int taken[4] = {0};"):
+        assert names.entry_point("taken", text) == "kernel_taken"
+    assert names.entry_point("first", "/* the first of the lanes */") == "first"
 
 
 def test_name_spaces_are_apart() -> None:

@@ -197,7 +197,9 @@ def test_a_violated_requirement_is_told_with_the_extents() -> None:
 def test_alignment_that_an_instruction_asks_for_is_given() -> None:
     # The load traps unless both its array and the scratch array are aligned to 256 bytes.
     entries = [
-        replace(e, emit="if ((uintptr_t){m} % 256) __builtin_trap(); {r} = *{m};", align={"m": 256})
+        replace(
+            e, emit="if ((uintptr_t){m} % 256) __builtin_trap();\n{r} = *{m};", align={"m": 256}
+        )
         if e.name == "get_u8"
         else e
         for e in MACHINE.entries

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
+from time import perf_counter
 from typing import assert_never
 
 import numpy as np
 
-from isamap.diagnostics import ToolError, fail
+from isamap.diagnostics import LimitError, ToolError, fail
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator, Toolchain
 from isamap.pipeline.options import Clock
@@ -18,10 +19,11 @@ from isamap.run.callable import Compiled
 from isamap.run.outcome import Crash
 from isamap.run.program import run_program
 from isamap.run.worker import Loaded, Worker
+from isamap.sim.capacity import SimulationFault
 from isamap.sim.run import simulate
 
 # Timed runs after the first: enough for a median, short enough not to be waited for.
-_REPEATS = 5
+_REPEATS, _TIMED_SECONDS = 5, 0.5
 
 
 def build(result: Result, choice: Choice, clock: Clock) -> Path | None:
@@ -86,10 +88,13 @@ def _native(
 ) -> Execution:
     loaded = Loaded(built, _source(result))
     with clock.stage("run"), Worker() as worker:
+        start = perf_counter()
         outputs = _outcome(worker.run(loaded, arrays, symbols, threads))
+        elapsed = perf_counter() - start
         seconds = None
         if timed:
-            samples = worker.time([loaded], arrays, symbols, threads, repeats=_REPEATS)
+            repeats = max(1, min(_REPEATS, int(_TIMED_SECONDS / elapsed)))
+            samples = worker.time([loaded], arrays, symbols, threads, repeats=repeats)
             if isinstance(samples, Crash):
                 raise ToolError(samples.diagnostic)
             seconds = median(samples[0])
@@ -128,13 +133,17 @@ def _simulated(
     clock: Clock,
 ) -> Execution:
     with clock.stage("simulate"):
-        done = simulate(result.lowered, result.accelerator, arrays, symbols)
+        try:
+            done = simulate(result.lowered, result.accelerator, arrays, symbols)
+        except SimulationFault as fault:
+            text = f"the schedule does not fit '{result.accelerator.name}': {fault}"
+            raise LimitError(fail("E752", text)) from fault
     return Execution(
         "simulated",
         choice.reason,
         choice.hint,
         symbols=symbols,
-        outputs=done.outputs,
+        outputs=dict(done.outputs),
         cycles=float(done.cycles),
     )
 

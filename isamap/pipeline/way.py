@@ -11,7 +11,7 @@ from isamap.pipeline.result import Result, Way
 from isamap.pipeline.sizes import array_bytes
 
 # What simulating and running may cost unasked: instruction calls and bytes of arrays.
-SIMULATED_CALLS = 200_000
+SIMULATED_CALLS = 500_000
 ARRAY_BYTES = 4 << 30
 
 

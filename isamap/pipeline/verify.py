@@ -1,0 +1,76 @@
+"""The check of a result against the reference interpreter: of all outputs, or of a sample."""
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+
+from isamap.interp.compare import Comparison, compare, compare_at
+from isamap.interp.points import interpret_at
+from isamap.interp.run import interpret
+from isamap.pipeline.arrays import output_names
+from isamap.pipeline.points import sample_points, tile_steps
+from isamap.pipeline.result import Arrays, Check, Result
+from isamap.pipeline.sizes import Symbols, iterations, shape_of
+
+# Up to this many iterations every output is compared.
+WHOLE_ITERATIONS = 1_000_000_000
+
+Comparer: TypeAlias = Callable[[Mapping[str, np.ndarray]], Check]
+
+
+def prepare_check(result: Result, arrays: Arrays, symbols: Symbols, seed: int) -> Comparer:
+    """Interpret the kernel and return the function that compares outputs with what it gave.
+
+    Raises VerifyError for what only the arrays can tell: an index read from them out of bounds.
+    """
+    total = sum(prod(shape_of(result.kernel, b, symbols)) for b in output_names(result.kernel))
+    if iterations(result.kernel, symbols) <= WHOLE_ITERATIONS:
+        return _whole(result, arrays, symbols, total)
+    return _sampled(result, arrays, symbols, seed, total)
+
+
+def _whole(result: Result, arrays: Arrays, symbols: Symbols, total: int) -> Comparer:
+    expected = interpret(result.kernel, arrays, symbols)
+
+    def check(outputs: Mapping[str, np.ndarray]) -> Check:
+        found = compare(result.kernel, arrays, expected, outputs, symbols)
+        return Check(found.ok, found.compared, total, found.text)
+
+    return check
+
+
+def _sampled(result: Result, arrays: Arrays, symbols: Symbols, seed: int, total: int) -> Comparer:
+    kernel = result.kernel
+    points, expected = {}, {}
+    for name in output_names(kernel):
+        steps = tile_steps(kernel, result.schedule, name)
+        points[name] = sample_points(shape_of(kernel, name, symbols), steps, seed)
+        expected[name] = interpret_at(kernel, arrays, symbols, name, points[name])
+
+    def check(outputs: Mapping[str, np.ndarray]) -> Check:
+        found = [
+            compare_at(
+                kernel,
+                arrays,
+                name,
+                points[name],
+                expected[name],
+                _elements(outputs[name], shape_of(kernel, name, symbols), points[name]),
+                symbols,
+            )
+            for name in points
+        ]
+        worst = max(found, key=_badness)
+        return Check(worst.ok, sum(c.compared for c in found), total, worst.text)
+
+    return check
+
+
+def _elements(array: np.ndarray, shape: tuple[int, ...], points: np.ndarray) -> np.ndarray:
+    return np.asarray(array.reshape(shape)[tuple(points.T)]).reshape(len(points))
+
+
+def _badness(found: Comparison) -> tuple[bool, float]:
+    return not found.ok, found.difference / found.bound if found.bound else found.difference

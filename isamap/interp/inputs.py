@@ -1,5 +1,6 @@
 """Random arrays for a kernel."""
 
+import math
 from collections.abc import Mapping
 from math import prod
 
@@ -8,6 +9,7 @@ import numpy as np
 from isamap.interp.arguments import bind_symbols, inputs_of, shape_of
 from isamap.interp.rounding import Values, literal_value, round_float
 from isamap.interp.setup import box_of
+from isamap.ir.dtype import DType
 from isamap.ir.index import Index, Read
 from isamap.ir.nodes import Buffer, Kernel
 from isamap.ir.statements import accesses
@@ -24,9 +26,10 @@ def random_inputs(
 ) -> dict[str, Values]:
     """Return an array for every in, const and inout buffer; the same seed gives the same arrays.
 
-    Floats are uniform in -1..1, integers of up to 8 bits in their whole range and wider ones in
-    -1024..1024, or all in the declared range of the buffer.  Buffers from which indices are read
-    hold indices that are in bounds.
+    Floats are in -1..1, integers of up to 8 bits in their whole range and wider ones in
+    -1024..1024, or all in the declared range of the buffer.  Floats are multiples of a power of
+    two, 16 to 64 of them in the range, so that most sums of products are exact and a result can be
+    compared bit for bit.  Buffers from which indices are read hold indices that are in bounds.
     """
     values = bind_symbols(kernel, symbols or {})
     generator = np.random.default_rng(seed)
@@ -55,11 +58,7 @@ def _draw(
     declared = [literal_value(v) for v in buffer.values] if buffer.values else None
     if dtype.is_float:
         low, high = (float(declared[0]), float(declared[1])) if declared else (-1.0, 1.0)
-        drawn = round_float(generator.uniform(low, high, size), dtype)
-        if declared:  # rounding may have left the range
-            middle = round_float(np.array((low + high) / 2), dtype)
-            drawn = np.where((drawn < low) | (drawn > high), middle, drawn)
-        return drawn.astype(dtype.numpy)
+        return _floats(generator, low, high, size, dtype)
     least, most = dtype.lowest, dtype.highest
     if declared:
         least, most = int(declared[0]), int(declared[1])
@@ -68,6 +67,20 @@ def _draw(
     if limit is not None:
         least, most = max(least, limit[0]), min(most, limit[1])
     return _integers(generator, least, most, size).astype(dtype.numpy)
+
+
+def _floats(
+    generator: np.random.Generator, low: float, high: float, size: int, dtype: DType
+) -> Values:
+    """Return numbers in a range, on a grid of at least 16 and at most 64 if the type has them."""
+    if not math.isfinite(high - low) or high == low:
+        return round_float(np.full(size, low if math.isfinite(low) else 0.0), dtype).astype(
+            dtype.numpy
+        )
+    step = 2.0 ** (math.ceil(math.log2(high - low)) - (5 if dtype.bits > 8 else 4))
+    first, last = math.ceil(low / step), math.floor(high / step)
+    drawn = generator.integers(first, last, size, np.int32, endpoint=True)
+    return round_float(drawn * step, dtype).astype(dtype.numpy)
 
 
 def _integers(generator: np.random.Generator, least: int, most: int, size: int) -> Values:

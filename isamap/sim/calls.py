@@ -16,7 +16,6 @@ from isamap.ir.nodes import Buffer, Literal
 from isamap.lower.nodes import Call, Operand, Register, Window
 from isamap.sim.memory import Environment, LoweredFault, Memory, Number
 
-
 Plans: TypeAlias = dict[tuple[Any, ...], Plan]
 """The plans of one run by instruction, symbols and pitches: unrolled calls share them."""
 

@@ -19,6 +19,19 @@ def accesses(expr: Expr) -> tuple[Access, ...]:
             return ()
 
 
+def names(expr: Expr) -> frozenset[str]:
+    """Return the variables and symbols that the indices of an expression use."""
+    match expr:
+        case Access(_, indices, _):
+            return frozenset().union(*(index.names for index in indices))
+        case Coordinate(index, _):
+            return index.names
+        case Op(_, args, _):
+            return frozenset().union(*map(names, args))
+        case Literal():
+            return frozenset()
+
+
 def substitute_expr(expr: Expr, values: Mapping[str, Index | int]) -> Expr:
     """Return an expression with names replaced in all of its indices."""
     match expr:

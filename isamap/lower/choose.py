@@ -12,6 +12,7 @@ from isamap.lower.lower import lower, statement_kernel
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping import matching
 from isamap.mapping.matching import Enumeration
+from isamap.mapping.pattern import size
 from isamap.mapping.produce import Producers
 from isamap.schedule.first import first_schedule
 from isamap.schedule.rank import quick_cycles
@@ -49,7 +50,7 @@ class Choice:
         return tuple(
             tuple(
                 a.schedule
-                for a in sorted(own, key=lambda a: a.estimate.cycles if a.estimate else 0.0)
+                for a in sorted((a for a in own if a.estimate is not None), key=_preference)
                 if a.schedule is not None
             )
             for own in self.alternatives
@@ -80,7 +81,7 @@ def choose(
         found = alternatives(kernel, accelerator, number, enumeration, threads, symbols, shared)
         best = min(
             (a for a in found if a.estimate is not None),
-            key=lambda a: a.estimate.cycles if a.estimate else 0.0,
+            key=_preference,
             default=None,
         )
         if best is None or best.schedule is None:
@@ -122,6 +123,13 @@ def alternatives(
         scheduled += 1
         found.append(Alternative(mapping, schedule, estimate(lowered, accelerator, symbols)))
     return tuple(found)
+
+
+def _preference(alternative: Alternative) -> tuple[float, int]:
+    """Order by estimate, to two digits; of equals, the instruction that does more comes first."""
+    assert alternative.estimate is not None
+    cycles = float(f"{alternative.estimate.cycles:.1e}")
+    return cycles, -size(alternative.mapping.matching.needle.value)
 
 
 def _no_mapping(

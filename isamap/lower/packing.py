@@ -1,11 +1,12 @@
 """Copies that bring operands into the layouts of :mod:`isamap.mapping.layout`."""
 
+from isamap.ir.box import is_nonnegative
 from isamap.ir.index import Index, const, row_major, total, var
 from isamap.ir.nodes import Literal
 from isamap.lower.context import Context
 from isamap.lower.nodes import Copy
 from isamap.mapping.fragment import Reference
-from isamap.mapping.layout import PackedLayout, PaddedLayout, PlacedDigit, is_nonnegative, linear
+from isamap.mapping.layout import PackedLayout, PaddedLayout, PlacedDigit, linear
 from isamap.mapping.operand import is_simple
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd, prod
 
+from isamap.ir.box import Extents, box, is_nonnegative
 from isamap.ir.index import (
     Atom,
     Div,
@@ -30,9 +31,6 @@ from isamap.mapping.fragment import Reference
 
 ARRAY_ALIGNMENT = 64
 """Bytes to which every array of the workspace is aligned."""
-
-Extents = Mapping[str, Index]
-"""Iterations of each variable of a statement, which start at 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,28 +176,3 @@ def _flat_atom(atom: Atom, buffers: Mapping[str, Buffer]) -> Index:
         case Read(name, indices):
             inner = tuple(flat(i, buffers) for i in indices)
             return read(name, (linear(buffers[name], inner),))
-
-
-def box(index: Index, extents: Extents) -> tuple[Index | None, Index | None]:
-    """Return the least and the greatest value of ``index``, where they have a closed form."""
-    if index.is_linear_in(extents) and not index.reads:
-        low = high = index.substitute({name: 0 for name in extents})
-        for name, extent in extents.items():
-            coefficient = index.coefficient(name).constant
-            if coefficient is None:
-                return None, None
-            reach = coefficient * (extent - 1)
-            low, high = (low, high + reach) if coefficient > 0 else (low + reach, high)
-        return low, high
-    ranges = {n: (0, e.constant - 1) for n, e in extents.items() if e.constant is not None}
-    bounds = index.bounds(ranges)
-    return (const(bounds[0]), const(bounds[1])) if bounds else (None, None)
-
-
-def is_nonnegative(index: Index) -> bool:
-    """Return whether ``index`` is never negative, if every name in it is at least 1."""
-    if index.constant is not None:
-        return index.constant >= 0
-    # Substituting name = 1 + rest leaves a polynomial whose coefficients decide the easy cases.
-    shifted = index.substitute({name: var(name) + 1 for name in index.names})
-    return all(c >= 0 for _, c in shifted.terms)

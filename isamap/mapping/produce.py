@@ -15,6 +15,7 @@ from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index, Name, const, row_major
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op, Statement
 from isamap.ir.operations import REDUCTION_OPERATIONS
+from isamap.ir.statements import names
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.pattern import bindings
 
@@ -180,7 +181,7 @@ class Producers:
                     guarded = reference
                 inputs.append((name, FromMemory(reference)))
             else:
-                wanted = self._operand_fragment(producer, operand, access, fragment)
+                wanted = self._operand_fragment(producer, operand, access, fragment, expr)
                 step = wanted and self.make(expr, wanted, references, visited)
                 if not step:
                     return None
@@ -216,9 +217,17 @@ class Producers:
         return None
 
     def _operand_fragment(
-        self, producer: Producer, operand: Buffer, access: Access, fragment: Fragment
+        self,
+        producer: Producer,
+        operand: Buffer,
+        access: Access,
+        fragment: Fragment,
+        expr: Expr,
     ) -> Fragment | None:
-        """Return the fragment that an input must be, or None if it cannot be said."""
+        """Return the fragment that an input must be, or None if it cannot be said.
+
+        A dimension that the input lacks must not matter to ``expr``.
+        """
         assert operand.storage is not None
         if (shape := _fixed(operand)) is None:
             return None
@@ -234,6 +243,9 @@ class Producers:
             dims.append(fragment.dims[dim])
             if dim in fragment.filled:
                 filled.add(position)
+        kept = {digit.variable for dim in dims for digit in dim}
+        if (_laid(fragment) - kept) & names(expr):
+            return None
         filler = None
         if any(fragment.has_dead(d) for d in fragment.filled):
             filler = self._filler(producer, fragment)
@@ -477,13 +489,17 @@ def _depends(reference: Reference, fragment: Fragment) -> list[str]:
     return [d.variable for dim in fragment.dims for d in dim if d.tile > 1 and d.variable in used]
 
 
+def _laid(fragment: Fragment) -> frozenset[str]:
+    """Return the variables that move along a fragment."""
+    return frozenset(d.variable for dim in fragment.dims for d in dim if d.tile > 1)
+
+
 def _is_constant(expr: Expr, fragment: Fragment) -> bool:
     match expr:
         case Literal():
             return True
         case Coordinate(index, _):
-            laid = {d.variable for dim in fragment.dims for d in dim if d.tile > 1}
-            return not index.names & laid
+            return not index.names & _laid(fragment)
     return False
 
 

@@ -95,11 +95,10 @@ class _Body:
 
     def lines(self, env: Env) -> list[str]:
         """Return the function's body."""
-        # Without a source every point is filled, whatever the conditions say.
-        conditions = self.copy.conditions if self.copy.source is not None else ()
-        self._level(self.copy.counters, conditions, "", env)
-        while self.depth:
-            self._close()
+        if self.copy.source is None:
+            self._filled(self.copy.counters, env)
+        else:
+            self._copied(self.copy.counters, self.copy.conditions, env)
         return self.out
 
     def _put(self, line: str) -> None:
@@ -114,116 +113,121 @@ class _Body:
         self._put(line)
         self.depth += line.endswith("{")
 
-    def _level(self, loops: Loops, pending: tuple[Index, ...], gate: str, env: Env) -> None:
-        """Write the remaining loops; ``gate`` is a C variable that says 'inside so far'."""
-        later = {name for name, _ in loops}
-        ready = tuple(c for c in pending if not c.names & later)
-        pending = tuple(c for c in pending if c.names & later)
-        if ready and self.fill is None:
-            self._open(f"if ({conjunction(ready, env)})")
-        elif ready:
-            inside = f"inside{len(loops)}"
-            test = conjunction(ready, env)
-            self._put(f"const int {inside} = {f'{gate} && ' if gate else ''}{test};")
-            gate = inside
+    def _filled(self, loops: Loops, env: Env) -> None:
+        """Write the loops that fill what is left of the box, if there is something to fill."""
+        if self.fill is None:
+            return
         match loops:
             case ():
-                self._put(self._element(gate, env))
-            case ((name, count),):
-                self._row(name, count, pending, gate, env)
+                self._put(f"{self._target(env)} = {self.fill};")
             case ((name, count), *rest):
                 self._open(f"for ({_header(name, '0', text(count, env))})")
-                self._level(tuple(rest), pending, gate, env.with_counter(name, count))
+                self._filled(tuple(rest), env.with_counter(name, count))
+                self._close()
 
-    def _row(
-        self, name: str, count: Index, pending: tuple[Index, ...], gate: str, env: Env
-    ) -> None:
-        ends = [c for c in pending if _is_end(c, name) and _cuts(c, name, count) is not False]
-        tests = tuple(c for c in pending if not _is_end(c, name))
-        inner = env.with_counter(name, count)
+    def _copied(self, loops: Loops, pending: tuple[Index, ...], env: Env) -> None:
+        """Write the loops that copy where no condition of ``pending`` is negative."""
+        later = {name for name, _ in loops}
+        ready = tuple(c for c in pending if not c.names & later)
+        if not ready:
+            self._level(loops, pending, env)
+            return
+        self._open(f"if ({conjunction(ready, env)})")
+        self._level(loops, tuple(c for c in pending if c not in ready), env)
+        if self.fill is not None:
+            self._close("} else {")
+            self._filled(loops, env)
+        self._close()
+
+    def _level(self, loops: Loops, pending: tuple[Index, ...], env: Env) -> None:
+        """Write the remaining loops; each condition has a counter of theirs."""
+        if not loops:
+            self._put(f"{self._target(env)} = {self._source(env)};")
+            return
+        (name, count), rest = loops[0], loops[1:]
+        inner = {n for n, _ in rest}
+        ends = [c for c in pending if not c.names & inner and _is_end(c, name)]
+        other = tuple(c for c in pending if c not in ends)
+        ends = [c for c in ends if _cuts(c, name, count) is not False]
         end = text(count, env)
-        if not ends and not gate:
-            self._span(name, "0", end, count, tests, inner)
+        if not ends:
+            self._span(loops, "0", end, count, other, env)
             return
         is_raised = any(_factor(c, name) > 0 for c in ends)
-        first = "first" if is_raised else "0"
-        if is_raised:
-            self._put("int64_t first = 0;")
-        self._put(f"int64_t past = {f'{gate} ? {end} : 0' if gate else end};")
-        for condition in ends:
-            self._put(_clip(condition, name, env))
+        first, past = (
+            f"first_{names.mangle(name)}" if is_raised else "0",
+            f"past_{names.mangle(name)}",
+        )
+        self._bounds(ends, name, first, past, end, env)
         # Most rows are whole: with a length that the compiler knows they take a few instructions.
-        is_fixed = count.constant is not None and not any(_cuts(c, name, count) for c in ends)
-        if is_fixed:
-            self._open(f"if (past{' - first' if is_raised else ''} == {end})")
-            self._span(name, "0", end, count, tests, inner)
+        is_often_whole = count.constant is not None and not any(_cuts(c, name, count) for c in ends)
+        if is_often_whole:
+            self._open(f"if ({f'{past} - {first}' if is_raised else past} == {end})")
+            self._span(loops, "0", end, count, other, env)
             self._close("} else {")
-        self._clipped(name, first, end, tests, inner)
-        if is_fixed:
+        self._part(loops, "0", first, env)
+        self._span(loops, first, past, None, other, env)
+        self._part(loops, past, end, env)
+        if is_often_whole:
             self._close()
 
-    def _clipped(self, name: str, first: str, end: str, tests: tuple[Index, ...], env: Env) -> None:
-        """Write the copy of ``first .. past`` and the filling of the rest of ``0 .. end``."""
-        if self.fill is None:
-            self._span(name, first, "past", None, tests, env)
-            return
-        fill = f"{self._target(env)} = {self.fill};"
-        self._put("past = isamap_max(past, 0);")
+    def _bounds(
+        self, ends: list[Index], name: str, first: str, past: str, end: str, env: Env
+    ) -> None:
+        """Declare ``first`` and ``past``: the conditions ``ends`` hold from one to the other."""
         if first != "0":
-            self._put("first = isamap_min(first, past);")
-            self._loop(name, "0", first, fill)
-        self._span(name, first, "past", None, tests, env)
-        self._loop(name, "past", end, fill)
+            self._put(f"int64_t {first} = 0;")
+        self._put(f"int64_t {past} = {end};")
+        for condition in ends:
+            self._put(_clip(condition, name, first, past, env))
+        self._put(f"{past} = isamap_max({past}, 0);")
+        if first != "0":
+            self._put(f"{first} = isamap_min({first}, {past});")
+
+    def _part(self, loops: Loops, first: str, past: str, env: Env) -> None:
+        """Fill the rows ``first .. past`` of the outermost loop."""
+        if self.fill is None or first == past:
+            return
+        (name, count), rest = loops[0], loops[1:]
+        self._open(f"for ({_header(name, first, past)})")
+        self._filled(rest, env.with_counter(name, count))
+        self._close()
 
     def _span(
         self,
-        name: str,
+        loops: Loops,
         first: str,
         past: str,
         count: Index | None,
-        tests: tuple[Index, ...],
+        pending: tuple[Index, ...],
         env: Env,
     ) -> None:
-        """Write the copy of ``first .. past``; ``count`` is the length if that is no variable."""
-        if self._is_row_of_bytes(name, count, tests):
-            start = replace(env, integers={**env.integers, name: first})
+        """Copy the rows ``first .. past``; ``count`` is their number if it is no variable."""
+        (name, extent), rest = loops[0], loops[1:]
+        inner = env.with_counter(name, extent)
+        if not rest and not pending and self._is_row_of_bytes(name, count):
+            start = replace(inner, integers={**inner.integers, name: first})
             source = self._address(self.copy.source, self.copy.source_offset, name, start)
             target = self._address(self.copy.target, self.copy.target_offset, name, start)
             length = past if first == "0" else f"{past} - {first}"
             length = length if length.isidentifier() or length.isdigit() else f"({length})"
-            if count is None:
-                self._put(f"if ({past} > {first})")
-            indent = "    " if count is None else ""
-            self._put(f"{indent}memcpy({target}, {source},")
-            self._put(f"{indent}       (size_t){length} * {self.size});")
+            self._put(f"memcpy({target}, {source},")
+            self._put(f"       (size_t){length} * {self.size});")
             return
-        if tests and self.fill is None:
-            line = f"if ({conjunction(tests, env)}) {self._element('', env)}"
-        else:
-            line = self._element(conjunction(tests, env) if tests else "", env)
-        self._loop(name, first, past, line)
+        self._open(f"for ({_header(name, first, past)})")
+        self._copied(rest, pending, inner)
+        self._close()
 
-    def _is_row_of_bytes(self, name: str, count: Index | None, tests: tuple[Index, ...]) -> bool:
-        if self.copy.source is None or tests:
-            return False
+    def _is_row_of_bytes(self, name: str, count: Index | None) -> bool:
         short = count is not None and count.constant is not None and count.constant < _SHORT
         return not short and all(
             offset.is_linear_in([name]) and offset.coefficient(name).constant == 1
             for offset in (self.copy.target_offset, self.copy.source_offset)
         )
 
-    def _loop(self, name: str, first: str, past: str, line: str) -> None:
-        self._put(f"for ({_header(name, first, past)})")
-        self._put(f"    {line}")
-
-    def _element(self, inside: str, env: Env) -> str:
-        if self.copy.source is None:
-            assert self.fill is not None, "a copy has a source or a fill"
-            return f"{self._target(env)} = {self.fill};"
-        source = f"{names.buffer(self.copy.source)}[{text(self.copy.source_offset, env)}]"
-        if inside:
-            return f"{self._target(env)} = ({inside}) ? {source} : {self.fill};"
-        return f"{self._target(env)} = {source};"
+    def _source(self, env: Env) -> str:
+        assert self.copy.source is not None
+        return f"{names.buffer(self.copy.source)}[{text(self.copy.source_offset, env)}]"
 
     def _target(self, env: Env) -> str:
         return f"{names.buffer(self.copy.target)}[{text(self.copy.target_offset, env)}]"
@@ -252,13 +256,13 @@ def _cuts(condition: Index, name: str, count: Index) -> bool | None:
     return bounds is None or bounds[0] < 0
 
 
-def _clip(condition: Index, name: str, env: Env) -> str:
+def _clip(condition: Index, name: str, first: str, past: str, env: Env) -> str:
     """Return the statement that narrows ``first .. past`` to where ``condition >= 0``."""
     factor = _factor(condition, name)
     rest = condition - factor * var(name)
     if factor > 0:
-        return f"first = isamap_max(first, {text(-(rest // factor), env)});"
-    return f"past = isamap_min(past, {text(rest // -factor + 1, env)});"
+        return f"{first} = isamap_max({first}, {text(-(rest // factor), env)});"
+    return f"{past} = isamap_min({past}, {text(rest // -factor + 1, env)});"
 
 
 def _factor(condition: Index, name: str) -> int:

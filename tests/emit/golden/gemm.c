@@ -6,18 +6,18 @@ ISAMAP_COPY void gemm_copy0(
 {
     for (int64_t i_j = 0; i_j < ((n_N + 15) / 16); ++i_j) {
         for (int64_t i_k = 0; i_k < n_K; ++i_k) {
-            int64_t past = 16;
-            past = isamap_min(past, n_N - i_j * 16);
-            if (past == 16) {
+            int64_t past_i = 16;
+            past_i = isamap_min(past_i, n_N - i_j * 16);
+            past_i = isamap_max(past_i, 0);
+            if (past_i == 16) {
                 memcpy(p_packed + n_K * i_j * 16 + i_k * 16, p_B + n_N * i_k + i_j * 16,
                        (size_t)16 * sizeof(float));
             } else {
-                past = isamap_max(past, 0);
-                if (past > 0)
-                    memcpy(p_packed + n_K * i_j * 16 + i_k * 16, p_B + n_N * i_k + i_j * 16,
-                           (size_t)past * sizeof(float));
-                for (int64_t i_i = past; i_i < 16; ++i_i)
+                memcpy(p_packed + n_K * i_j * 16 + i_k * 16, p_B + n_N * i_k + i_j * 16,
+                       (size_t)past_i * sizeof(float));
+                for (int64_t i_i = past_i; i_i < 16; ++i_i) {
                     p_packed[n_K * i_j * 16 + i_i + i_k * 16] = 0.0f;
+                }
             }
         }
     }

@@ -1,20 +1,36 @@
 ISAMAP_COPY void padded_copy0(uint16_t *restrict p_Y, const uint16_t *restrict p_X)
 {
-    for (int64_t i_h = 0; i_h < 7; ++i_h) {
-        const int inside1 = i_h >= 1 && 5 >= i_h;
-        int64_t first = 0;
-        int64_t past = inside1 ? 9 : 0;
-        first = isamap_max(first, 2);
-        past = isamap_min(past, 7);
-        past = isamap_max(past, 0);
-        first = isamap_min(first, past);
-        for (int64_t i_w = 0; i_w < first; ++i_w)
+    int64_t first_h = 0;
+    int64_t past_h = 7;
+    first_h = isamap_max(first_h, 1);
+    past_h = isamap_min(past_h, 6);
+    past_h = isamap_max(past_h, 0);
+    first_h = isamap_min(first_h, past_h);
+    for (int64_t i_h = 0; i_h < first_h; ++i_h) {
+        for (int64_t i_w = 0; i_w < 9; ++i_w) {
             p_Y[i_h * 9 + i_w] = 0x3f00;
-        if (past > first)
-            memcpy(p_Y + i_h * 9 + first, p_X + i_h * 5 + first - 7,
-                   (size_t)(past - first) * sizeof(uint16_t));
-        for (int64_t i_w = past; i_w < 9; ++i_w)
+        }
+    }
+    for (int64_t i_h = first_h; i_h < past_h; ++i_h) {
+        int64_t first_w = 0;
+        int64_t past_w = 9;
+        first_w = isamap_max(first_w, 2);
+        past_w = isamap_min(past_w, 7);
+        past_w = isamap_max(past_w, 0);
+        first_w = isamap_min(first_w, past_w);
+        for (int64_t i_w = 0; i_w < first_w; ++i_w) {
             p_Y[i_h * 9 + i_w] = 0x3f00;
+        }
+        memcpy(p_Y + i_h * 9 + first_w, p_X + i_h * 5 + first_w - 7,
+               (size_t)(past_w - first_w) * sizeof(uint16_t));
+        for (int64_t i_w = past_w; i_w < 9; ++i_w) {
+            p_Y[i_h * 9 + i_w] = 0x3f00;
+        }
+    }
+    for (int64_t i_h = past_h; i_h < 7; ++i_h) {
+        for (int64_t i_w = 0; i_w < 9; ++i_w) {
+            p_Y[i_h * 9 + i_w] = 0x3f00;
+        }
     }
 }
 

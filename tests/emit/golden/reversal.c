@@ -4,8 +4,9 @@ ISAMAP_COPY void reversal_copy0(
     int64_t n_N,
     int64_t i_i)
 {
-    for (int64_t i_j = 0; i_j < n_N; ++i_j)
+    for (int64_t i_j = 0; i_j < n_N; ++i_j) {
         p_row[i_j] = p_X[n_N * i_i + n_N - i_j - 1];
+    }
 }
 
 ISAMAP_COPY void reversal_copy1(

@@ -63,7 +63,7 @@ def runs_right(matching: Matching, tile: dict[str, int], rng: np.random.Generato
     count = prod(sizes)
     points = np.indices(sizes).reshape(len(sizes), count)
     still = {v.name: np.zeros(count, np.int64) for v in matching.statement.variables}
-    x = {**still, **dict(zip(names, points, strict=True))}
+    x = {"": np.zeros(count, np.int64), **still, **dict(zip(names, points, strict=True))}
     where = {axis.name: _positions(matching.on_axis(axis.name), x, tile) for axis in needle.axes}
     rooms = {axis.name: axis.extent for axis in needle.axes}
     seen = {**operand_accesses(needle), needle.target.buffer: needle.target}
@@ -80,7 +80,8 @@ def runs_right(matching: Matching, tile: dict[str, int], rng: np.random.Generato
         else:
             array = np.full(box, float(filler.text) if kind == np.float64 else int(filler.text))
         array = array.astype(kind)
-        array[tuple(where[n] for n in _axes(seen[name]))] = live[name]
+        place = tuple(where[n] for n in _axes(seen[name]))
+        array[place] = live[name] if place else live[name][-1]
         contents[name] = array
     terms = _body(needle.value, live)
     cells = _cells(matching.statement.target.indices, x, count)

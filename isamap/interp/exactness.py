@@ -127,6 +127,9 @@ class _Reader:
                 pad = self.kernel.buffer(buffer).pad
                 return fact if pad is None else _either(fact, _of_literal(pad))
             case Op(op, args, dtype):
+                approximate = self.kernel.permissions.approximate is not None
+                if approximate and op in ("/", "sqrt"):
+                    return _LOOSE
                 return _of_operation(op, [self.of(arg) for arg in args], dtype)
 
     def _of_index(self, index: Index) -> Fact:

@@ -76,7 +76,7 @@ def nearest(value: Fraction, dtype: DType) -> float:
     if value == 0:
         return 0.0
     least = int(_facts(dtype).minexp)
-    magnitude = abs(value)
+    magnitude, sign = abs(value), 1 if value > 0 else -1
     exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
     if magnitude < Fraction(2) ** exponent:
         exponent -= 1
@@ -85,8 +85,8 @@ def nearest(value: Fraction, dtype: DType) -> float:
     top = Fraction(largest(dtype))
     if units * Fraction(2) ** quantum > top:
         overflow = math.inf if np.isinf(round_float(np.array(math.inf), dtype)) else math.nan
-        return math.copysign(overflow, value)
-    return math.copysign(math.ldexp(units, quantum), value)
+        return math.copysign(overflow, sign)
+    return math.copysign(math.ldexp(units, quantum), sign)
 
 
 def literal_value(literal: Literal) -> Fraction | float:

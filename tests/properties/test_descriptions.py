@@ -77,6 +77,14 @@ def damaged(draw: st.DrawFn) -> bytes:
     return data
 
 
+def check_faults(error: IsamapError) -> None:
+    assert error.diagnostics
+    for diagnostic in error.diagnostics:
+        assert diagnostic.message
+        assert diagnostic.severity == "note" or diagnostic.code
+        assert diagnostic.render()
+
+
 def answers(data: bytes) -> None:
     """Load a description: it is right, or every fault has a code and a message."""
     with TemporaryDirectory() as folder:
@@ -85,11 +93,7 @@ def answers(data: bytes) -> None:
         try:
             machine = load_hardware(str(path))
         except IsamapError as error:
-            assert error.diagnostics
-            for diagnostic in error.diagnostics:
-                assert diagnostic.message
-                assert diagnostic.severity == "note" or diagnostic.code
-                assert diagnostic.render()
+            check_faults(error)
         else:
             assert machine.entries
             assert not machine.trusted

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.strategies import instructions, kernels
 
 from isamap.diagnostics import IsamapError
 from isamap.ir.nodes import Instruction, Kernel
 from isamap.ir.printer import print_instruction, print_kernel, print_module
 from isamap.text.load import parse_module
 from tests.properties.kernels import Case, cases
-from tests.strategies import instructions, kernels
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.ir"))
 TEXTS = tuple(path.read_text(encoding="utf-8") for path in EXAMPLES)
@@ -39,16 +39,20 @@ def mutated(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> str:
     return text
 
 
+def check_faults(error: IsamapError) -> None:
+    assert error.diagnostics
+    for diagnostic in error.diagnostics:
+        assert diagnostic.message
+        assert diagnostic.severity == "note" or diagnostic.code
+        assert diagnostic.render()
+
+
 def answers(text: str) -> None:
     """Parse a text: it is right, or every fault has a code, a message and a place."""
     try:
         module = parse_module(text)
     except IsamapError as error:
-        assert error.diagnostics
-        for diagnostic in error.diagnostics:
-            assert diagnostic.message
-            assert diagnostic.severity == "note" or diagnostic.code
-            assert diagnostic.render()
+        check_faults(error)
     else:
         assert parse_module(print_module(module)) == module
 

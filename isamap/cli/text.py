@@ -10,7 +10,6 @@ from isamap.ir.nodes import Kernel
 from isamap.ir.printer import print_statement
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
-from isamap.pipeline.facts import axes
 from isamap.pipeline.result import Report, StatementResult, Tuning, issue_cycles
 from isamap.pipeline.sizes import iterations
 from isamap.schedule.schedule import StatementSchedule
@@ -58,13 +57,18 @@ def _mapping_lines(
     chosen: int | None,
     everything: bool,
 ) -> list[str]:
-    shown = list(order if everything else order[:SHOWN])
-    rows = [_row(found.mappings[i], kernel, symbols, estimates.get(i)) for i in shown]
-    marked = None if chosen is None else shown.index(chosen)
-    lines = table(_HEADINGS, rows, _RIGHT, marked)
+    rows = [_row(found.mappings[i], kernel, symbols, estimates.get(i)) for i in order]
+    if not everything:
+        # Mappings that differ only in which operand is which are told once, as the best of them.
+        distinct: dict[tuple[str, ...], tuple[str, ...]] = {}
+        for row in rows:
+            distinct.setdefault(row[:3], row)
+        rows = list(distinct.values())[:SHOWN]
+    # The chosen one comes first.
+    lines = table(_HEADINGS, rows, _RIGHT, None if chosen is None else 0)
     count = f"{len(found.mappings)} legal mapping{'s' * (len(found.mappings) != 1)}"
-    if len(shown) < len(found.mappings):
-        count += f", {len(shown)} shown (--all shows the rest)"
+    if len(rows) < len(found.mappings):
+        count += f", {len(rows)} shown (--all shows the rest)"
     count += "" if found.complete else f"; there may be more: {found.reason}"
     return [*lines, *wrap(count, "    ")]
 
@@ -72,12 +76,8 @@ def _mapping_lines(
 def _row(
     mapping: LegalMapping, kernel: Kernel, symbols: Mapping[str, int], estimate: float | None
 ) -> tuple[str, ...]:
-    placed = [
-        f"{axis}<-{forms[0] if len(forms) == 1 else '[' + ', '.join(forms) + ']'}"
-        for axis, forms in axes(mapping.matching).items()
-        if forms
-    ]
-    tile = ", ".join(f"{name}={size}" for name, size in mapping.tile.items())
+    tile = {name: size for name, size in mapping.tile.items() if size > 1}
+    placed = [_placed(mapping, axis.name, tile) for axis in mapping.matching.needle.axes]
     if estimate is not None:
         cycles = short(estimate)
     elif set(kernel.symbols) <= set(symbols):
@@ -85,7 +85,21 @@ def _row(
     else:
         cycles = "-"
     used = f"{100 * mapping.utilisation:.3g}%"
-    return mapping.matching.needle.name, ", ".join(placed) or "-", tile or "-", used, cycles
+    return (
+        mapping.matching.needle.name,
+        ", ".join(filter(None, placed)) or "-",
+        ", ".join(f"{name}={size}" for name, size in tile.items()) or "1",
+        used,
+        cycles,
+    )
+
+
+def _placed(mapping: LegalMapping, axis: str, tile: Mapping[str, int]) -> str:
+    """Return what lies on an axis, digits of extent 1 left out; empty for an empty axis."""
+    forms = [str(form) for form in mapping.matching.on_axis(axis) if form.names & tile.keys()]
+    if not forms:
+        return ""
+    return f"{axis}<-{forms[0] if len(forms) == 1 else '[' + ', '.join(forms) + ']'}"
 
 
 def _statement_lines(report: Report, statement: StatementResult, everything: bool) -> list[str]:

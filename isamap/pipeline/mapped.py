@@ -136,11 +136,10 @@ def _why(
     if len(possible) == 1:
         return f"the only one of {len(scheduled)} tried that can be scheduled"
     text = f"the lowest estimate of {len(possible)} that were scheduled"
-    if possible[1][0] > possible[0][0]:
+    ratio = possible[1][0] / possible[0][0] if possible[0][0] else 1.0
+    if ratio >= 1.005:
         other = found.mappings[possible[1][1]].matching.needle.name
-        text += (
-            f"; the next one, {other}, takes {possible[1][0] / possible[0][0]:.3g} times as long"
-        )
+        text += f"; the next one, {other}, takes {ratio:.3g} times as long"
     return text
 
 

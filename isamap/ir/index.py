@@ -73,10 +73,12 @@ class Index:
         return as_index(other) - self
 
     def __mul__(self, other: "Index | int") -> "Index":
+        if isinstance(other, int):
+            return Index(tuple((m, c * other) for m, c in self.terms)) if other else Index(())
         pairs = [
             (tuple(sorted((*m, *n), key=_atom_key)), c * d)
             for m, c in self.terms
-            for n, d in as_index(other).terms
+            for n, d in other.terms
         ]
         return _from_pairs(pairs)
 
@@ -180,11 +182,11 @@ class Index:
         """Return the expression with names replaced; names not in ``values`` stay."""
         if not self.names & values.keys():
             return self
-        total = const(0)
+        pairs: list[tuple[Monomial, int]] = []
         for monomial, c in self.terms:
             factors = [_substitute_atom(atom, values) for atom in monomial]
-            total += reduce(lambda a, b: a * b, factors, const(c))
-        return total
+            pairs += reduce(lambda a, b: a * b, factors, const(c)).terms
+        return _from_pairs(pairs)
 
     def evaluate(
         self, values: Mapping[str, Any], read: Callable[[str, tuple[Any, ...]], Any] | None = None
@@ -269,7 +271,7 @@ def as_index(value: Index | int) -> Index:
 
 def total(values: Iterable[Index | int]) -> Index:
     """Return the sum."""
-    return reduce(lambda a, b: a + b, (as_index(v) for v in values), const(0))
+    return _from_pairs(pair for v in values for pair in as_index(v).terms)
 
 
 def product(values: Iterable[Index | int]) -> Index:

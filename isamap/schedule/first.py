@@ -7,7 +7,7 @@ windows share their loads.
 """
 
 from collections.abc import Mapping as Dict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
@@ -38,6 +38,9 @@ class Shape:
     outputs: tuple[str, ...]
     reductions: tuple[str, ...]
     frozen: frozenset[str]
+    inputs: tuple[tuple[str, Access], ...]
+    used: Dict[Access, frozenset[str]]
+    places: dict[tuple[Access, tuple[tuple[str, int], ...]], int] = field(default_factory=dict)
 
 
 def first_schedule(
@@ -54,7 +57,7 @@ def first_schedule(
     treatments = Treatments(mapping, producers, buffers)
     chosen, costs = first_treatments(mapping, treatments)
     shape = read_shape(mapping)
-    block = choose_block(shape, accelerator, costs, treatments)
+    block = choose_block(shape, accelerator, costs)
     chosen = _pack_aliased(shape, chosen, accelerator, treatments)
     levels = order_levels(shape, block, accelerator, threads)
     return StatementSchedule(mapping, levels, tuple(chosen))
@@ -99,19 +102,23 @@ def read_shape(mapping: Mapping) -> Shape:
         tuple(v for v in names if v in used),
         tuple(v for v in names if v not in used),
         frozenset(v for v in names if v in used and v not in alone),
+        inputs(mapping),
+        {access: _names(access) for _, access in inputs(mapping)},
     )
 
 
+def _names(access: Access) -> frozenset[str]:
+    return frozenset().union(*(index.names for index in access.indices))
+
+
 # --- the register block -------------------------------------------------------------------------
-def choose_block(
-    shape: Shape, accelerator: Accelerator, costs: Dict[str, float], treatments: Treatments
-) -> dict[str, int]:
+def choose_block(shape: Shape, accelerator: Accelerator, costs: Dict[str, float]) -> dict[str, int]:
     """Return how many tiles of each variable a register block holds."""
-    return rank_blocks(shape, accelerator, costs, treatments)[0]
+    return rank_blocks(shape, accelerator, costs)[0]
 
 
 def rank_blocks(
-    shape: Shape, accelerator: Accelerator, costs: Dict[str, float], treatments: Treatments
+    shape: Shape, accelerator: Accelerator, costs: Dict[str, float]
 ) -> list[dict[str, int]]:
     """Return the blocks that fit the machine, as tiles of each variable, the best score first."""
     room = _room(shape.mapping, accelerator)
@@ -119,7 +126,7 @@ def rank_blocks(
     scored: list[tuple[float, int, dict[str, int]]] = []
     for block in _blocks(shape, room):
         whole = {**block, **inner}
-        score = _score(shape, whole, accelerator, costs, treatments)
+        score = _score(shape, whole, accelerator, costs)
         if score is not None:
             scored.append((score, len(scored), whole))
     if not scored:
@@ -170,7 +177,6 @@ def _score(
     block: dict[str, int],
     accelerator: Accelerator,
     costs: Dict[str, float],
-    treatments: Treatments,
 ) -> float | None:
     """Return the estimated cycles a call of a block, or None if it does not fit."""
     entry = shape.mapping.matching.needle.entry
@@ -182,7 +188,7 @@ def _score(
     loads = 0.0
     resident: dict[str, list[int]] = {}
     for operand, _ in shape.mapping.matching.operands:
-        count = _fragments(shape, operand, block, treatments)
+        count = _fragments(shape, operand, block)
         loads += count * costs[operand]
         resident.setdefault(entry.storage(operand), []).append(count)
     for name, counts in resident.items():
@@ -206,24 +212,45 @@ def _score(
     return float((max(compute, per_call) + 0.25 * per_call) * waste**0.5)
 
 
-def _fragments(shape: Shape, operand: str, block: Dict[str, int], treatments: Treatments) -> int:
+def _fragments(shape: Shape, operand: str, block: Dict[str, int]) -> int:
     """Return how many different fragments of an operand a block reads."""
     count = 0
-    for access in {a for name, a in inputs(shape.mapping) if name == operand}:
-        count += _distinct(shape, access, block, treatments)
+    for name, access in shape.inputs:
+        if name == operand:
+            used = shape.used[access]
+            count += _distinct(shape, access, tuple((v, t) for v, t in block.items() if v in used))
     return max(count, 1)
 
 
-def _distinct(shape: Shape, access: Access, block: Dict[str, int], treatments: Treatments) -> int:
-    offsets = np.zeros(1, dtype=np.int64)
-    for position, index in enumerate(access.indices):
-        for v, tiles in block.items():
-            if tiles == 1 or v not in index.names:
-                continue
-            factor = numeric(index.coefficient(v), ASSUMED_EXTENT) or 1
-            steps = np.arange(tiles) * (factor * shape.tile[v]) * 100_003**position
-            offsets = np.unique((offsets[:, None] + steps[None, :]).ravel())
-    return len(offsets)
+def _distinct(shape: Shape, access: Access, block: tuple[tuple[str, int], ...]) -> int:
+    """Return how many places of an access a block reads."""
+    key = (access, block)
+    if key not in shape.places:
+        shape.places[key] = _count_places(shape, access, block)
+    return shape.places[key]
+
+
+def _count_places(shape: Shape, access: Access, block: tuple[tuple[str, int], ...]) -> int:
+    alone = {v for index in access.indices if len(index.names) == 1 for v in index.names}
+    shared = frozenset(v for index in access.indices if len(index.names) > 1 for v in index.names)
+    if not shared:
+        return prod(tiles for _, tiles in block)
+    offsets = np.zeros((1, len(access.indices)), dtype=np.int64)
+    count = 1
+    for v, tiles in block:
+        if v in alone - shared:
+            count *= tiles
+            continue
+        if tiles == 1:
+            continue
+        factors = [
+            numeric(index.coefficient(v), ASSUMED_EXTENT) or int(v in index.names)
+            for index in access.indices
+        ]
+        steps = np.arange(tiles)[:, None] * (np.array(factors) * shape.tile[v])[None, :]
+        moved = (offsets[:, None, :] + steps[None, :, :]).reshape(-1, len(access.indices))
+        offsets = np.unique(moved, axis=0)
+    return count * len(offsets)
 
 
 # --- the loops ----------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ class _Maker:
             treatments = Treatments(mapping, self.producers, self.buffers)
             _, costs = first_treatments(mapping, treatments)
             shape = read_shape(mapping)
-            blocks = rank_blocks(shape, self.accelerator, costs, treatments)[:BLOCKS]
+            blocks = rank_blocks(shape, self.accelerator, costs)[:BLOCKS]
             self._known[start] = shape, treatments, blocks
         return self._known[start]
 

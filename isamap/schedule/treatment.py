@@ -31,6 +31,8 @@ class Treatments:
         self.buffers = buffers
         self.extents = {v.name: v.extent for v in mapping.matching.statement.variables}
         self.fillers = fillers(mapping.matching)
+        self._references: dict[tuple[str, Access, Treatment], Reference | None] = {}
+        self._costs: dict[tuple[str, Treatment], float | None] = {}
         self.ragged = frozenset(
             v for v, tile in mapping.tile.items() if (self.extents[v] % tile).constant != 0
         )
@@ -57,6 +59,12 @@ class Treatments:
 
     def cost(self, operand: str, kind: Treatment) -> float | None:
         """Return the cycles of making one fragment of an operand, or None if it cannot be made."""
+        if (operand, kind) not in self._costs:
+            self._costs[operand, kind] = self._worst(operand, kind)
+        return self._costs[operand, kind]
+
+    def _worst(self, operand: str, kind: Treatment) -> float | None:
+        """Return the cycles of the dearest of whole and ragged fragments."""
         expr = self.mapping.matching.bound(operand)
         references: dict[Access, Reference] = {}
         for access in accesses(expr):
@@ -100,6 +108,12 @@ class Treatments:
 
     def reference(self, operand: str, access: Access, kind: Treatment) -> Reference | None:
         """Return where an access finds its elements under a treatment, if it can have it."""
+        key = (operand, access, kind)
+        if key not in self._references:
+            self._references[key] = self._refer(operand, access, kind)
+        return self._references[key]
+
+    def _refer(self, operand: str, access: Access, kind: Treatment) -> Reference | None:
         buffer = self.buffers[access.buffer]
         found = direct(buffer, access, self.extents, self.buffers)
         if kind == "direct":

@@ -50,14 +50,12 @@ class Problem:
     forms: tuple[Vector, ...]
     families: tuple[Family, ...]
     barred: frozenset[tuple[int, int]]
-
-    def form_index(self, form: int) -> Index:
-        """Return a form as an index expression."""
-        return as_form(self.forms[form], self.variables)
+    indices: tuple[Index, ...]
+    """The forms as index expressions."""
 
     def placed(self, placements: Sequence[Placement]) -> frozenset[tuple[int, int]] | None:
         """Return placements as (form, axis) pairs; None if one is outside the form set."""
-        numbers = {self.form_index(n): n for n in range(len(self.forms))}
+        numbers = {index: n for n, index in enumerate(self.indices)}
         pairs = set()
         for placement in placements:
             if placement.form not in numbers or placement.axis not in self.axes:
@@ -68,7 +66,7 @@ class Problem:
     def placements(self, placed: frozenset[tuple[int, int]]) -> tuple[Placement, ...]:
         """Return (form, axis) pairs as placements, in order of the axes and of the forms."""
         ordered = sorted((axis, form) for form, axis in placed)
-        return tuple(Placement(self.form_index(f), self.axes[axis]) for axis, f in ordered)
+        return tuple(Placement(self.indices[f], self.axes[axis]) for axis, f in ordered)
 
     def witnesses(self, family: Family) -> tuple[frozenset[int], ...]:
         """Return the sets of operands to each of which strays must be harmless."""
@@ -147,6 +145,7 @@ def problem(
         forms,
         families,
         _barred(statement, variables, forms, sees[0], len(live), permissions),
+        tuple(as_form(form, variables) for form in forms),
     )
 
 

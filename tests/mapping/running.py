@@ -44,7 +44,7 @@ def all_placements(kernel: Statement, needle: Needle, operands: Bindings) -> Ite
     """Yield every subset of (form, axis) as a matching, legal or not."""
     whole = problem(kernel, needle, operands)
     pairs = [
-        Placement(whole.form_index(f), axis)
+        Placement(whole.indices[f], axis)
         for axis, f in product(whole.axes, range(len(whole.forms)))
     ]
     for chosen in chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)):

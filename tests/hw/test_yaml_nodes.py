@@ -166,9 +166,9 @@ def test_bombs_are_refused_quickly(name: str) -> None:
 
 @given(st.text(st.sampled_from("ab:-[]{}|>&*!#'\"%@\n\t ,?~\\"), max_size=60))
 def test_no_text_crashes_the_reader(text: str) -> None:
+    found = []
     try:
-        root = nodes(text)
+        plain(nodes(text))
     except HardwareError as error:
-        assert all(d.code.startswith("E1") for d in error.diagnostics)
-    else:
-        assert isinstance(plain(root), dict)
+        found = [d.code for d in error.diagnostics]
+    assert all(code.startswith("E1") for code in found)

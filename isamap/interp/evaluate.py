@@ -124,7 +124,7 @@ class Evaluator:
             check_written(cell, access, indices)
             return np.asarray(cell.data.reshape(-1)[cell.address(indices)])
         if cell.pad is None:
-            raise out_of_bounds(access, cell.shape, indices, values)
+            raise out_of_bounds(access, cell.shape, indices, _in_order(statement, values))
         clipped = tuple(
             np.clip(i, 0, max(0, n - 1)) for i, n in zip(indices, cell.shape, strict=True)
         )
@@ -164,6 +164,10 @@ def _index_of(buffer: str, index: Index, indices: tuple[Any, ...]) -> tuple[Inde
         if atom.buffer == buffer and len(atom.indices) == len(indices):
             return atom.indices
     return ()
+
+
+def _in_order(statement: Statement, values: Mapping[str, Values]) -> Mapping[str, Values]:
+    return {v.name: values[v.name] for v in statement.variables if v.name in values}
 
 
 def outside_of(shape: Sequence[int], indices: Sequence[Values]) -> Values:

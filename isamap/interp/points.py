@@ -80,7 +80,9 @@ class _Elements:
         for index, pitch in zip(indices, pitches(shape), strict=True):
             flat = flat + index * pitch
         distinct, where = np.unique(flat, return_inverse=True)
-        chosen = tuple(np.asarray(i, np.int64) for i in np.unravel_index(distinct, shape))
+        chosen: tuple[Values, ...] = ()
+        if shape:
+            chosen = tuple(np.asarray(i, np.int64) for i in np.unravel_index(distinct, shape))
         values, written = self._begin(buffer, chosen, len(distinct))
         for number, statement in enumerate(self.kernel.statements[:before]):
             if statement.target.buffer == buffer:

@@ -45,13 +45,14 @@ def to_f32_odd(x: Values) -> Values:
 def round_float(x: Values, dtype: DType) -> Values:
     """Return float32 or float64 values rounded to a float type (ties to even), in its carrier."""
     x = np.asarray(x)
-    if dtype.bits == 64:
-        return x.astype(F64, copy=False)
-    if dtype.bits == 32:
-        return x.astype(F32, copy=False)
-    if x.dtype == F64:
-        x = to_f32_odd(x)
-    return x.astype(dtype.numpy).astype(F32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if dtype.bits == 64:
+            return x.astype(F64, copy=False)
+        if dtype.bits == 32:
+            return x.astype(F32, copy=False)
+        if x.dtype == F64:
+            x = to_f32_odd(x)
+        return x.astype(dtype.numpy).astype(F32)
 
 
 def largest(dtype: DType) -> float:

@@ -75,7 +75,7 @@ def _value(
             if pad is not None and any(i < 0 or i >= n for i, n in zip(at, shape, strict=True)):
                 return EXACT.constant(pad).reshape(1)
             assert all(i >= 0 for i in at)
-            return held[buffer][at].reshape(1)
+            return np.asarray(held[buffer][at]).reshape(1)
         case Op(op, args, dtype):
             function = EXACT.operation(op, tuple(a.dtype for a in args), dtype)
             return np.asarray(function(*(_value(a, kernel, held, names) for a in args)))

@@ -225,9 +225,9 @@ def test_integers_convert(source: str, data: st.DataObject) -> None:
             assert got.tolist() == [min(max(value, target.lowest), target.highest)]
         for name in FLOATS:
             target = DTYPES[name]
-            got = float(EXACT.operation("cast", (dtype,), target)(held)[0])
+            number = float(EXACT.operation("cast", (dtype,), target)(held)[0])
             want = nearest(Fraction(value), target)
-            assert got == want or (math.isnan(got) and math.isnan(want)), name
+            assert number == want or (math.isnan(number) and math.isnan(want)), name
 
 
 def test_64_bit_integers_are_not_rounded_twice() -> None:

@@ -50,8 +50,8 @@ class Compiled:
         threads: int = 1,
         symbols: Mapping[str, int] | None = None,
         **named: np.ndarray,
-    ) -> np.ndarray | tuple[np.ndarray, ...]:
-        """Compute and return the written array, or a tuple of them in the kernel's order.
+    ) -> dict[str, np.ndarray]:
+        """Compute and return the written arrays by name, in the kernel's order.
 
         Inputs (``in``, ``const``, ``inout``) are given in the kernel's order, by name, or both;
         ``inout`` arrays are changed in place.  ``out`` are arrays to write to, allocated otherwise:
@@ -66,9 +66,7 @@ class Compiled:
         if twice := sorted(given.keys() & named.keys()):
             raise ArgumentsError(fail("E527", f"{', '.join(twice)} is given twice"))
         targets = self._targets(out)
-        results = self.call({**given, **named}, symbols or {}, targets, threads)
-        written = tuple(results[p.name] for p in self.source.parameters if p.is_output)
-        return written[0] if len(written) == 1 else written
+        return self.call({**given, **named}, symbols or {}, targets, threads)
 
     def call(
         self,

@@ -39,7 +39,7 @@ def test_c_computes_what_the_expression_means(found: list[Index]) -> None:
         at = {"i": place[0], "j": place[1], "M": M}
         for n, value in enumerate(found):
             expected[(*place, n)] = value.evaluate(at, lambda _, index: int(table[index[0]]))
-    actual = compiled(indices(tuple(found), COUNTS))(T=table)
+    actual = compiled(indices(tuple(found), COUNTS))(T=table)["Y"]
     np.testing.assert_array_equal(actual, expected)
 
 

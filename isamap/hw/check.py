@@ -79,15 +79,8 @@ def check_entry(
 def _check_operand(
     entry: Entry, operand: Buffer, machine: Machine, span: Span
 ) -> Iterator[Diagnostic]:
-    if operand.storage is None:
-        message = f"operand '{operand.name}' is in no storage, write '@ {_first(machine)}'"
-        yield fail("E111", message, span)
-        return
-    storage = machine.storages.get(operand.storage)
-    if storage is None:
-        message = f"unknown storage '{operand.storage}'"
-        yield fail("E111", message, span, f"the storages are: {', '.join(machine.storages)}")
-        return
+    # The language has refused operands that no known storage holds.
+    storage = machine.storages[operand.storage or ""]
     match storage.kind:
         case "cache":
             message = f"operand '{operand.name}' is in a cache: name what lies behind it"
@@ -146,8 +139,8 @@ def _check_align(
         if name not in operands:
             yield fail("E117", f"'{entry.name}' has no operand '{name}' to align", span)
             continue
-        storage = machine.storages.get(operands[name].storage or "")
-        if storage is not None and storage.kind not in ("memory", "scratchpad"):
+        storage = machine.storages[operands[name].storage or ""]
+        if storage.kind not in ("memory", "scratchpad"):
             message = f"operand '{name}' is in {_article(storage.kind)}: it has no alignment"
             yield fail("E117", message, span)
 
@@ -158,13 +151,16 @@ def _check_template(document: Document, index: int, entry: Entry) -> Iterator[Di
     scalar = document.scalar("instructions", index, "emit")
     known = template_names(instruction)
     used = set()
+    broken = False
     for token in scan(entry.emit):
         match token:
             case Stray(offset):
                 span = _inside(scalar, offset, 1)
+                broken = True
                 yield fail("E114", "a single brace: braces of C are doubled, '{{' or '}}'", span)
             case Placeholder(name, offset) if name not in known:
                 span = _inside(scalar, offset, len(name) + 2)
+                broken = True
                 message = f"'{{{name}}}' is no operand, extent or type of '{entry.name}'"
                 yield fail("E114", message, span, f"the names are: {', '.join(sorted(known))}")
             case Placeholder(name, _):
@@ -172,7 +168,8 @@ def _check_template(document: Document, index: int, entry: Entry) -> Iterator[Di
     needed = [o.name for o in instruction.operands]
     needed += [e.name for e in instruction.extents if e.value is None and _matters(e, instruction)]
     for name in needed:
-        if name not in used:
+        # A name that is wrong is usually the one that is missing.
+        if name not in used and not broken:
             message = f"the template of '{entry.name}' never uses '{name}'"
             yield fail("E114", message, scalar.span, f"write '{{{name}}}' where it belongs")
 
@@ -232,7 +229,3 @@ def _inside(scalar: Scalar, offset: int, length: int) -> Span:
 
 def _article(kind: str) -> str:
     return {"registers": "a register file", "immediate": "an immediate"}.get(kind, f"a {kind}")
-
-
-def _first(machine: Machine) -> str:
-    return next(iter(machine.storages), "memory")

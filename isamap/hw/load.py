@@ -51,7 +51,11 @@ def _open(name: str) -> tuple[Document, Path | None]:
     """Return a description and the folder it lies in, None for a shipped one."""
     if name in shipped_names():
         return read_shipped(name), None
-    if os.sep not in name and not name.endswith((".yaml", ".yml")) and not Path(name).exists():
+    if "\0" in name:
+        raise HardwareError(fail("E100", "the name of a file holds a NUL character"))
+    if not name or (
+        os.sep not in name and not name.endswith((".yaml", ".yml")) and not Path(name).exists()
+    ):
         known = ", ".join((*shipped_names(), "native"))
         message = f"there is no description '{name}'"
         hint = f"shipped are: {known}; anything else is the path of a .yaml file"
@@ -89,12 +93,11 @@ def _parent(wanted: str, folder: Path | None, span: Span) -> tuple[Document, Pat
         message = f"'{wanted}' cannot be extended: no shipped description has this name"
         hint = f"shipped are: {', '.join(shipped_names())}; or name a file in the same folder"
         raise HardwareError(fail("E109", message, span, hint))
-    try:
-        return read_document(read_file(folder / beside)), folder
-    except HardwareError as error:
-        if error.diagnostics[0].code != "E100":
-            raise
-        raise HardwareError(fail("E109", error.diagnostics[0].message, span)) from None
+    if not (folder / beside).is_file():
+        message = f"there is no description '{wanted}', shipped or in this folder"
+        hint = f"shipped are: {', '.join(shipped_names())}"
+        raise HardwareError(fail("E109", message, span, hint))
+    return read_document(read_file(folder / beside)), folder
 
 
 # --- building -------------------------------------------------------------------------------------

@@ -84,10 +84,11 @@ def _at_least_one(value: int) -> int:
     return value
 
 
-def _whole_bytes(value: Fraction) -> int:
-    if value.denominator != 1 or value < 1:
+def _whole_bytes(value: object) -> int:
+    size = parse_quantity(_text(value), "bytes")
+    if size.denominator != 1 or size < 1:
         raise ValueError(f"expected a whole number of bytes, at least 1, found {value}")
-    return int(value)
+    return int(size)
 
 
 def _power_of_two(value: int) -> int:
@@ -126,12 +127,7 @@ Power: TypeAlias = Annotated[
     AfterValidator(_power_of_two),
     WithJsonSchema({"type": "integer", "minimum": 1}),
 ]
-Bytes: TypeAlias = Annotated[
-    int,
-    AfterValidator(_whole_bytes),
-    _quantity("bytes"),
-    _quantity_schema("bytes"),
-]
+Bytes: TypeAlias = Annotated[int, BeforeValidator(_whole_bytes), _quantity_schema("bytes")]
 Rate: TypeAlias = Annotated[
     Fraction, AfterValidator(_positive), _quantity("bytes/cycle"), _quantity_schema("bytes/cycle")
 ]

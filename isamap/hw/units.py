@@ -48,7 +48,7 @@ _BARE: frozenset[Dimension] = frozenset({"cycles"})
 """Dimensions whose unit may be left out, because the field's name implies it."""
 
 _NUMBER = re.compile(NUMBER)
-_QUANTITY = re.compile(rf"({NUMBER})\s*(.*)", re.DOTALL)
+_QUANTITY = re.compile(rf"({NUMBER})(?![\d.eE/])\s*(.*)", re.DOTALL | re.ASCII)
 
 
 class UnitError(ValueError):

@@ -98,7 +98,8 @@ def read_nodes(source: Source) -> Mapping:
         message = "not YAML: " + str(error).splitlines()[0]
         raise HardwareError(fail("E101", message)) from None
     if not isinstance(root, yaml.MappingNode):
-        span = _span(source, root.start_mark, root.end_mark) if root else None
+        start = Span(source, 1, 1, 1, 2)
+        span = _span(source, root.start_mark, root.end_mark) if root else start
         message = "a description is a mapping of fields such as 'name: ...'"
         raise HardwareError(fail("E106", message, span))
     node = _convert(root, source, source.text.splitlines(), collector)
@@ -232,10 +233,19 @@ def _indent(parts: list[str], lines: list[str]) -> int:
     return next((len(raw) - len(part) for part, raw in pairs if part.strip()), 0)
 
 
+_UNQUOTED = (
+    "mapping values are not allowed",
+    "could not find expected ':'",
+    "did not find expected key",
+    "expected <block end>",
+)
+"""What YAML says of texts that should have been quoted."""
+
+
 def _syntax_hint(problem: str | None) -> str | None:
     if problem is None:
         return None
-    if "mapping values are not allowed" in problem or "could not find expected ':'" in problem:
+    if any(words in problem for words in _UNQUOTED):
         return "a text with ': ' or '{' in it is quoted, or written as a block after '|'"
     if "cannot start any token" in problem:
         return "a text that begins with @, ` or % is quoted; tabs do not indent"

@@ -15,6 +15,7 @@ from isamap.emit.workspace import Workspace
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import product
 from isamap.ir.nodes import Kernel
+from isamap.ir.printer import print_kernel
 from isamap.lower.nodes import (
     Call,
     Copy,
@@ -42,7 +43,7 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
     entry = names.entry_point(lowered.name, _words(lowered, machine, preamble))
     alignments = _alignments(lowered, machine)
     parameters = _parameters(kernel, alignments)
-    writer = _Writer(lowered, machine, entry, Workspace.of(lowered, alignments))
+    writer = _Writer(lowered, kernel, machine, entry, Workspace.of(lowered, alignments))
     requires = tuple(f"{index} >= 0" for index in lowered.requires)
     return CSource(
         entry=entry,
@@ -112,9 +113,15 @@ class _Writer:
     """Writes the functions of one kernel."""
 
     def __init__(
-        self, lowered: LoweredKernel, machine: Machine, entry: str, workspace: Workspace
+        self,
+        lowered: LoweredKernel,
+        kernel: Kernel,
+        machine: Machine,
+        entry: str,
+        workspace: Workspace,
     ) -> None:
         self.lowered = lowered
+        self.kernel = kernel
         self.machine = machine
         self.entry = entry
         self.arrays = {array.name: array for array in lowered.arrays}
@@ -151,7 +158,8 @@ class _Writer:
         arguments = [names.buffer(p.name) for p in parameters]
         arguments += [*map(names.symbol, self.lowered.symbols), "workspace", "threads"]
         head = signature(self.entry, parameters, self.lowered.symbols)
-        return _function(head, _unused(arguments, self.out) + self.out)
+        function = _function(head, _unused(arguments, self.out) + self.out)
+        return f"{_comment(self.kernel)}\n{function}"
 
     def _checks(self) -> None:
         for name in map(names.symbol, self.lowered.symbols):
@@ -262,6 +270,12 @@ def _for(loop: Loop, env: Env) -> str:
     variable = names.counter(loop.counter)
     count = text(loop.count, env)
     return f"for (int64_t {variable} = 0; {variable} < {count}; ++{variable})"
+
+
+def _comment(kernel: Kernel) -> str:
+    """Return the kernel's own text as a comment."""
+    lines = print_kernel(kernel).rstrip().splitlines()
+    return "\n".join(["/*", *(f" * {names.comment(line)}".rstrip() for line in lines), " */"])
 
 
 def _unused(arguments: list[str], body: list[str]) -> list[str]:

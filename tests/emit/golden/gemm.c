@@ -32,6 +32,13 @@ size_t gemm_workspace(int64_t n_M, int64_t n_N, int64_t n_K, int threads)
     return bytes;
 }
 
+/*
+ * kernel gemm(M, N, K) {
+ *   in A : f32[M, K]
+ *   in B : f32[K, N]
+ *   out C : f32[M, N]
+ * }
+ */
 int gemm(
     const float *restrict p_A,
     const float *restrict p_B,

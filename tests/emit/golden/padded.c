@@ -40,6 +40,12 @@ size_t padded_workspace(int threads)
     return 0;
 }
 
+/*
+ * kernel padded {
+ *   in X : bf16[5, 5]
+ *   out Y : bf16[7, 9]
+ * }
+ */
 int padded(const uint16_t *restrict p_X, uint16_t *restrict p_Y, void *workspace, int threads)
 {
     (void)workspace;

@@ -28,6 +28,12 @@ size_t reversal_workspace(int64_t n_N, int threads)
     return bytes;
 }
 
+/*
+ * kernel reversal(N) {
+ *   in X : s32[9, N]
+ *   out Y : s32[9, N]
+ * }
+ */
 int reversal(
     const int32_t *restrict p_X,
     int32_t *restrict p_Y,

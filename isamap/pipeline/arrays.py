@@ -1,6 +1,7 @@
 """Arrays by buffer name: read from a file, checked against a kernel, written to a file."""
 
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,11 +16,13 @@ from isamap.pipeline.sizes import Symbols, shape_of
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Return the arrays of an .npz file; ArgumentsError when it is none."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # A file of our own: numpy leaves a broken archive open.
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ArgumentsError(fail("E731", f"'{path}' holds one array, not an .npz archive"))
             return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         text = f"cannot read arrays from '{path}': {error}"
         raise ArgumentsError(fail("E731", text)) from error
 

@@ -11,8 +11,10 @@ import numpy as np
 from isamap.diagnostics import LimitError, ToolError, fail
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator, Toolchain
+from isamap.pipeline.arrays import output_names
 from isamap.pipeline.options import Clock
 from isamap.pipeline.result import Arrays, Execution, Result
+from isamap.pipeline.sizes import shape_of
 from isamap.pipeline.way import Choice
 from isamap.run.build import build_program, build_shared
 from isamap.run.callable import Compiled
@@ -143,7 +145,10 @@ def _simulated(
         choice.reason,
         choice.hint,
         symbols=symbols,
-        outputs=dict(done.outputs),
+        outputs={
+            name: done.outputs[name].reshape(shape_of(result.kernel, name, symbols))
+            for name in output_names(result.kernel)
+        },
         cycles=float(done.cycles),
     )
 

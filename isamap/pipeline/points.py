@@ -11,23 +11,26 @@ from isamap.ir.nodes import Kernel
 from isamap.schedule.schedule import Schedule
 
 RANDOM_POINTS = 4096
-# Corners and tails of many dimensions multiply; beyond this many, a random choice of them.
-_EDGE_POINTS = 16384
+TAIL_POINTS = 8192
+# Corners and edges of many dimensions multiply; beyond this many, a random choice of them.
+_EDGE_POINTS = 8192
 
 
 def sample_points(shape: Sequence[int], steps: Mapping[int, set[int]], seed: int) -> np.ndarray:
     """Return element indices of an output, one a row, each once, in order.
 
-    ``steps`` are the extents of tiles and blocks by dimension.  All combinations, over the
-    dimensions, of the first element, the last, those where the last tile or block begins and those
-    of the last, partial tile, together with 4096 random elements.
+    ``steps`` are the extents of tiles and blocks by dimension.  Taken are all combinations of the
+    dimensions' edges (the first and the last element, the last of the first tile, the first of the
+    last one), the elements of partial tiles (all, or 8192 of them), and 4096 random elements.
     """
     if not shape:
         return np.zeros((1, 0), np.int64)
     generator = np.random.default_rng(seed)
     edges = [_edges(size, steps.get(axis, {1})) for axis, size in enumerate(shape)]
     random = [generator.integers(0, size, RANDOM_POINTS) for size in shape]
-    points = np.concatenate([_combined(edges, generator), np.stack(random, axis=1)])
+    points = np.concatenate(
+        [_combined(edges, generator), *_tails(shape, steps, generator), np.stack(random, axis=1)]
+    )
     return np.unique(points, axis=0)
 
 
@@ -55,12 +58,30 @@ def _combined(edges: Sequence[Sequence[int]], generator: np.random.Generator) ->
 
 
 def _edges(size: int, steps: set[int]) -> list[int]:
-    """Return the first and last element, and where the last tile of each step begins and ends."""
+    """Return the first and last element, and those beside the borders of the outer tiles."""
     found = {0, size - 1}
     for step in steps:
         begin = size - size % step
         found |= {step - 1, step, begin - 1, begin}
-        # The tail of a tile that one instruction computes, element by element.
-        if step == min(steps):
-            found |= set(range(begin, size))
     return sorted(point for point in found if 0 <= point < size)
+
+
+def _tails(
+    shape: Sequence[int], steps: Mapping[int, set[int]], generator: np.random.Generator
+) -> list[np.ndarray]:
+    """Return the elements of partial tiles, dimension by dimension; of many, a random choice."""
+    strips = []
+    for axis, size in enumerate(shape):
+        if rest := max((size % step for step in steps.get(axis, ())), default=0):
+            strips.append((axis, rest))
+    found = []
+    for axis, rest in strips:
+        box = [rest if other == axis else size for other, size in enumerate(shape)]
+        room = TAIL_POINTS // len(strips)
+        if prod(box) <= room:
+            strip = np.stack([index.ravel() for index in np.indices(box)], axis=1)
+        else:
+            strip = np.stack([generator.integers(0, size, room) for size in box], axis=1)
+        strip[:, axis] += shape[axis] - rest
+        found.append(strip)
+    return found

@@ -3,10 +3,10 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from isamap.text.load import parse_module
 
 from isamap.diagnostics import ArgumentsError
 from isamap.pipeline.arrays import check_shapes, read_arrays, typed_arrays, write_arrays
+from isamap.text.load import parse_module
 
 KERNEL = parse_module(
     "kernel k(N = 4) { in A : f32[N] in B : bf16[N] out C : f32[N] C[n] = A[n] + f32(B[n]) }"

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isamap.pipeline.points import RANDOM_POINTS, sample_points
+from isamap.pipeline.points import RANDOM_POINTS, TAIL_POINTS, sample_points
 
 SHAPES = st.lists(st.integers(1, 40), min_size=1, max_size=4)
 
@@ -28,11 +28,21 @@ def test_all_corners_are_among_them(shape: list[int]) -> None:
 
 
 def test_all_tails_are_among_them() -> None:
-    points = _set(sample_points((1000, 2000), {0: {8, 24}, 1: {16}}, seed=0))
-    rows, columns = range(1000 - 1000 % 8, 1000), range(2000 - 2000 % 16, 2000)
-    assert {(r, c) for r in rows for c in columns} <= points
-    # Where blocks of 24 rows end and the last, partial one begins.
-    assert {(23, 0), (24, 0), (1000 - 1000 % 24, 0)} <= points
+    points = _set(sample_points((200, 30), {0: {24}, 1: {16}}, seed=0))
+    assert {(r, c) for r in range(200 - 200 % 24, 200) for c in range(30)} <= points
+    assert {(r, c) for r in range(200) for c in range(16, 30)} <= points
+
+
+def test_large_tails_are_sampled() -> None:
+    points = sample_points((10_000, 20_000), {0: {3}, 1: {16, 4096}}, seed=0)
+    assert (points[:, 0] == 9999).sum() > TAIL_POINTS * 0.4
+    assert (points[:, 1] >= 20_000 - 20_000 % 4096).sum() > TAIL_POINTS * 0.4
+    assert len(points) < RANDOM_POINTS + TAIL_POINTS + 100
+
+
+def test_borders_of_tiles_are_among_them() -> None:
+    points = _set(sample_points((1000, 2000), {0: {24}}, seed=0))
+    assert {(23, 0), (24, 1999), (1000 - 1000 % 24 - 1, 0), (1000 - 1000 % 24, 0)} <= points
 
 
 def test_random_elements_are_among_them() -> None:

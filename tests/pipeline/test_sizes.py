@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from isamap.text.load import parse_module
 
 from isamap.diagnostics import ArgumentsError
 from isamap.ir.nodes import Kernel
@@ -13,6 +12,7 @@ from isamap.pipeline.sizes import (
     shape_of,
     variable_extents,
 )
+from isamap.text.load import parse_module
 
 NOTHING = LoweredKernel("k", (), (), ())
 

@@ -1,0 +1,122 @@
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+
+def test_match_lists_legal_mappings(isamap: "Run", matmul: Path) -> None:
+    done = isamap("match", matmul, "--hw", "gemm16", "--all")
+    assert done.code == 0
+    assert "gemm_f32" in done.out
+    assert "legal mappings" in done.out
+
+
+def test_match_of_one_instruction(isamap: "Run", matmul: Path) -> None:
+    done = isamap("match", matmul, "--hw", "gemm16", "--instruction", "gemm_f32", "--json")
+    (statement,) = done.json["statements"]
+    assert {m["instruction"] for m in statement["mappings"]} == {"gemm_f32"}
+    assert statement["complete"] is True
+    assert "chosen" not in statement
+
+
+def test_match_of_an_unknown_instruction(isamap: "Run", matmul: Path) -> None:
+    done = isamap("match", matmul, "--hw", "gemm16", "--instruction", "gemm_f3")
+    assert done.code == 1
+    assert "did you mean gemm_f32" in done.err
+
+
+def test_match_without_a_mapping_is_exit_3(isamap: "Run", matmul: Path) -> None:
+    done = isamap("match", matmul, "--hw", "gemm16", "--instruction", "gemm_s8")
+    assert done.code == 3
+
+
+def test_check_tells_what_is_good(isamap: "Run", matmul: Path) -> None:
+    done = isamap("check", matmul)
+    assert (done.code, done.out) == (0, f"{matmul}: good: 1 kernel\n")
+
+
+def test_check_goes_on_after_a_fault(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    bad, machine = tmp_path / "bad.ir", tmp_path / "bad.yaml"
+    bad.write_text("kernel k( {")
+    machine.write_text("format: 1\nname: x\nwhat: 1\n")
+    done = isamap("check", bad, machine, matmul)
+    assert done.code == 1
+    assert f"{bad}:1:" in done.err
+    assert f"{machine}:" in done.err
+    assert f"{matmul}: good" in done.out
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe", b"(" * 100_000, "\u202e".encode()])
+def test_check_survives_anything(isamap: "Run", tmp_path: Path, content: bytes) -> None:
+    for name in ("x.ir", "x.yaml"):
+        (tmp_path / name).write_bytes(content)
+        assert isamap("check", tmp_path / name).code in (0, 1)
+
+
+def test_hw_list_names_what_ships(isamap: "Run") -> None:
+    done = isamap("hw", "list")
+    assert done.code == 0
+    for name in ("portable_c", "x86_avx2", "x86_avx512", "gemm16"):
+        assert f" {name} " in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_hw_show_tells_storages_and_instructions(isamap: "Run") -> None:
+    done = isamap("hw", "show", "gemm16")
+    assert done.code == 0
+    assert "scratchpad" in done.out
+    assert "gemm_f32" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_run_computes_given_arrays(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    a = np.arange(24 * 16, dtype=np.float32).reshape(24, 16) % 7
+    b = np.arange(16 * 40, dtype=np.float32).reshape(16, 40) % 5
+    np.savez(tmp_path / "in.npz", A=a, B=b)
+    arguments = ["--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz"]
+    done = isamap("run", matmul, "--hw", "gemm16", *arguments)
+    assert done.code == 0
+    assert "simulated, because" in done.err
+    with np.load(tmp_path / "out.npz") as out:
+        np.testing.assert_array_equal(out["C"], a @ b)
+
+
+def test_run_takes_symbols_from_the_arrays(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    matmul.write_text(matmul.read_text().replace("M = 24, N = 40, K = 16", "M, N, K"))
+    np.savez(tmp_path / "in.npz", A=np.ones((3, 5), np.float32), B=np.ones((5, 2), np.float32))
+    done = isamap("run", matmul, "--hw", "portable_c", "--inputs", tmp_path / "in.npz")
+    assert done.code == 0
+    assert "C[3, 2] float32: min 5, max 5, mean 5" in done.out
+
+
+def test_run_without_inputs_takes_random_ones(isamap: "Run", matmul: Path) -> None:
+    first = isamap("run", matmul, "--hw", "gemm16", "--seed", "1")
+    again = isamap("run", matmul, "--hw", "gemm16", "--seed", "1")
+    other = isamap("run", matmul, "--hw", "gemm16", "--seed", "2")
+    assert first.code == 0
+    assert first.out == again.out != other.out
+
+
+def test_run_without_sizes_is_exit_1(isamap: "Run", matmul: Path) -> None:
+    matmul.write_text(matmul.read_text().replace("M = 24", "M"))
+    done = isamap("run", matmul, "--hw", "portable_c")
+    assert done.code == 1
+    assert "--set M=64" in done.err
+
+
+def test_run_with_wrong_arrays_is_exit_1(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", A=np.ones((24, 15), np.float32), B=np.ones((16, 40), np.float32))
+    done = isamap("run", matmul, "--hw", "portable_c", "--inputs", tmp_path / "in.npz")
+    assert done.code == 1
+    assert "'A' has shape [24, 16] in the kernel but [24, 15] here" in done.err
+
+
+def test_run_that_would_take_too_long_is_exit_6(isamap: "Run", matmul: Path) -> None:
+    sizes = ["--set", "M=2048", "--set", "N=2048", "--set", "K=2048"]
+    done = isamap("run", matmul, "--hw", "gemm16", *sizes)
+    assert done.code == 6
+    assert "--simulate" in done.err

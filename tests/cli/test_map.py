@@ -1,0 +1,266 @@
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+
+import isamap.pipeline.report as report_module
+from isamap.hw.load import load_hardware
+from isamap.hw.native import runnable
+from isamap.resources import shipped
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = json.loads((ROOT / "docs" / "map.schema.json").read_text())
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+
+
+@needs_gcc
+def test_map_runs_and_checks(isamap: "Run", matmul: Path) -> None:
+    done = isamap("map", matmul, "--hw", "portable_c")
+    assert done.code == 0
+    assert "C[m, n] += A[m, k] * B[k, n]" in done.out
+    assert re.search(r"^  \* \S+ ", done.out, re.MULTILINE)
+    assert "ran natively" in done.out
+    assert "all 960 outputs agree" in done.out
+
+
+@needs_gcc
+@pytest.mark.parametrize("hardware", ["portable_c", "gemm16"])
+def test_the_json_is_what_the_schema_says(isamap: "Run", matmul: Path, hardware: str) -> None:
+    done = isamap("map", matmul, "--hw", hardware, "--json")
+    assert done.code == 0
+    document = done.json
+    jsonschema.validate(document, SCHEMA)
+    assert document["kernel"] == "mm"
+    assert document["hardware"] == hardware
+    assert document["iterations"] == 24 * 40 * 16
+    assert (document["checked"], document["checked_outputs"]) == (True, 960)
+    (statement,) = document["statements"]
+    chosen = statement["mappings"][statement["chosen"]]
+    assert document["schedule"][0]["instruction"] == chosen["instruction"]
+
+
+def test_no_line_is_wider_than_80_columns(isamap: "Run") -> None:
+    path = ROOT / "examples" / "separable.ir"
+    done = isamap("map", path, "--hw", "gemm16", "--set", "H=20", "--set", "W=18", "--all")
+    assert done.code == 0
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_a_machine_without_toolchain_is_simulated_and_says_so(isamap: "Run", matmul: Path) -> None:
+    done = isamap("map", matmul, "--hw", "gemm16")
+    assert done.code == 0
+    text = " ".join(done.out.split())
+    assert "simulated" in text
+    assert "names no toolchain" in text
+    assert "all 960 outputs agree" in text
+
+
+def test_an_untrusted_machine_is_simulated_and_the_flag_is_named(
+    isamap: "Run", matmul: Path, tmp_path: Path
+) -> None:
+    mine = _copied("portable_c", tmp_path)
+    done = isamap("map", matmul, "--hw", mine, "--json")
+    assert done.code == 0
+    assert done.json["execution"]["way"] == "simulated"
+    text = " ".join(isamap("map", matmul, "--hw", mine).out.split())
+    assert "--trust compiles and runs it" in text
+
+
+@needs_gcc
+def test_trust_compiles(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    done = isamap("map", matmul, "--hw", _copied("portable_c", tmp_path), "--trust", "--json")
+    assert done.json["execution"]["way"] == "native"
+    assert done.json["checked"] is True
+
+
+def test_a_missing_compiler_means_simulation(
+    isamap: "Run", matmul: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = isamap("map", matmul, "--hw", "portable_c", "--json")
+    assert done.code == 0
+    assert done.json["execution"]["way"] == "simulated"
+    assert "is not installed" in done.json["execution"]["reason"]
+    assert done.json["checked"] is True
+
+
+@needs_gcc
+def test_a_compiler_that_fails_is_exit_5(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("format: 1\nname: mine\nextends: portable_c\ntoolchain: {flags: [-no-such]}\n")
+    done = isamap("map", matmul, "--hw", mine, "--trust")
+    assert done.code == 5
+    assert "the compiler refuses the emitted C" in done.err
+    assert "to repeat: gcc" in done.err
+
+
+@needs_gcc
+def test_a_result_that_differs_is_exit_4(
+    isamap: "Run", matmul: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = report_module.execute
+
+    def wrong(*arguments: object) -> object:
+        execution = real(*arguments)  # type: ignore[arg-type]
+        assert execution.outputs is not None
+        execution.outputs["C"][3, 5] += 1.0
+        return execution
+
+    monkeypatch.setattr(report_module, "execute", wrong)
+    done = isamap("map", matmul, "--hw", "portable_c")
+    assert done.code == 4
+    assert "C[3, 5]" in done.out
+    assert isamap("map", matmul, "--hw", "portable_c", "--json").json["checked"] is False
+
+
+def test_nothing_maps_is_exit_3(isamap: "Run", tmp_path: Path) -> None:
+    path = tmp_path / "k.ir"
+    path.write_text("kernel k(N = 8) { in X : f64[N] out Y : f64[N] Y[n] = exp(X[n]) }")
+    done = isamap("map", path, "--hw", "gemm16")
+    assert done.code == 3
+    assert "Y" in done.err
+    assert done.out == ""
+
+
+def test_wrong_text_is_exit_1(isamap: "Run", tmp_path: Path) -> None:
+    path = tmp_path / "k.ir"
+    path.write_text("kernel k(N = 8) { in X : f32[N] out Y : f32[N] Y[n] = Z[n] }")
+    done = isamap("map", path, "--hw", "portable_c")
+    assert done.code == 1
+    assert f"{path}:1:" in done.err
+    assert "error[E" in done.err
+
+
+@pytest.mark.parametrize("arguments", [["none.ir", "--hw", "portable_c"], ["MM", "--hw", "none"]])
+def test_missing_files_are_exit_1(isamap: "Run", matmul: Path, arguments: list[str]) -> None:
+    done = isamap("map", *[matmul if a == "MM" else a for a in arguments])
+    assert done.code == 1
+    assert done.err.strip()
+
+
+def test_several_kernels_need_a_name(isamap: "Run", matmul: Path) -> None:
+    matmul.write_text(matmul.read_text() + matmul.read_text().replace("mm(", "other("))
+    done = isamap("map", matmul, "--hw", "gemm16")
+    assert done.code == 1
+    assert "holds 2 kernels: mm, other" in done.err
+    assert "--kernel" in done.err
+    assert isamap("match", matmul, "--hw", "gemm16", "--kernel", "other").code == 0
+    done = isamap("map", matmul, "--hw", "gemm16", "--kernel", "third")
+    assert done.code == 1
+    assert "no kernel 'third'" in done.err
+
+
+def test_set_changes_an_extent(isamap: "Run", matmul: Path) -> None:
+    done = isamap("map", matmul, "--hw", "gemm16", "--set", "M=7", "--set", "N=3", "--json")
+    assert done.json["sizes"] == {"M": 7, "N": 3, "K": 16}
+    assert done.json["outputs"] == 21
+
+
+def test_set_of_an_unknown_extent_is_exit_1(isamap: "Run", matmul: Path) -> None:
+    done = isamap("map", matmul, "--hw", "gemm16", "--set", "Q=7")
+    assert done.code == 1
+    assert "Q" in done.err
+
+
+@needs_gcc
+def test_symbols_are_given_a_size_and_told(isamap: "Run", matmul: Path) -> None:
+    matmul.write_text(matmul.read_text().replace("M = 24, N = 40", "M, N"))
+    done = isamap("map", matmul, "--hw", "portable_c", "--json")
+    assert done.code == 0
+    assert done.json["sizes"] == {"M": None, "N": None, "K": 16}
+    assert done.json["execution"]["sizes"] == {"M": 37, "N": 37}
+    assert done.json["checked"] is True
+
+
+def test_c_is_written_to_a_file(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    target = tmp_path / "new" / "x.c"
+    assert isamap("map", matmul, "--hw", "portable_c", "--emit", target).code == 0
+    assert "mm(" in target.read_text()
+
+
+def test_c_and_header_are_written_to_a_folder(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    assert isamap("map", matmul, "--hw", "portable_c", "--emit", tmp_path / "c").code == 0
+    assert {p.name for p in (tmp_path / "c").iterdir()} == {"mm.c", "mm.h"}
+
+
+def test_an_unwritable_place_is_exit_1(isamap: "Run", matmul: Path) -> None:
+    done = isamap("map", matmul, "--hw", "portable_c", "--emit", matmul / "below")
+    assert done.code == 1
+    assert "cannot write" in done.err
+
+
+def test_no_c_can_be_written_for_a_simulated_machine(
+    isamap: "Run", matmul: Path, tmp_path: Path
+) -> None:
+    done = isamap("map", matmul, "--hw", "gemm16", "--emit", tmp_path / "x.c")
+    assert done.code == 5
+    assert "no C to write" in done.err
+
+
+def test_simulate_asks_for_the_simulator(isamap: "Run", matmul: Path) -> None:
+    done = isamap("map", matmul, "--hw", "portable_c", "--set", "M=3", "--simulate", "--json")
+    assert done.json["execution"]["way"] == "simulated"
+    assert done.json["execution"]["cycles"] > 0
+    assert done.json["checked"] is True
+
+
+def test_a_simulation_that_takes_long_is_not_begun(isamap: "Run", matmul: Path) -> None:
+    done = isamap(
+        "map", matmul, "--hw", "gemm16", "--set", "M=4096", "--set", "N=4096", "--set", "K=4096",
+        "--json",
+    )  # fmt: skip
+    assert done.code == 0
+    assert done.json["execution"]["way"] == "none"
+    assert done.json["checked"] is False
+
+
+@needs_gcc
+def test_threads_change_nothing_but_the_time(isamap: "Run", matmul: Path) -> None:
+    done = isamap("map", matmul, "--hw", "portable_c", "--threads", "2", "--json")
+    assert done.code == 0
+    assert done.json["checked"] is True
+
+
+def test_tuning_by_the_model_is_reproducible(isamap: "Run", matmul: Path) -> None:
+    arguments = ["map", matmul, "--hw", "gemm16", "--tune", "6", "--seed", "3", "--json"]
+    first, second = isamap(*arguments).json, isamap(*arguments).json
+    assert first["schedule"] == second["schedule"]
+    assert first["tuning"]["trials"] == 6
+    assert first["tuning"]["measured"] is False
+    assert first["tuning"]["best"] <= first["tuning"]["first"]
+    assert first["checked"] is True
+
+
+@needs_gcc
+def test_tuning_measures_and_keeps_records(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    arguments = ["map", matmul, "--hw", "portable_c", "--tune", "4", "--records", records]
+    done = isamap(*arguments, "--json")
+    assert done.code == 0
+    tuning = done.json["tuning"]
+    assert tuning["measured"] is True
+    assert tuning["best"] <= tuning["first"]
+    lines = len(records.read_text().splitlines())
+    assert lines == tuning["trials"] - tuning["failed"]
+    assert isamap(*arguments).code == 0
+    assert len(records.read_text().splitlines()) > lines
+
+
+@pytest.mark.skipif(runnable(load_hardware("x86_avx2")) is not None, reason="this CPU has no AVX2")
+def test_native_is_a_machine_that_runs_here(isamap: "Run", matmul: Path) -> None:
+    done = isamap("map", matmul, "--hw", "native", "--json")
+    assert done.json["hardware"].startswith("x86_")
+    assert done.json["checked"] is True
+
+
+def _copied(name: str, folder: Path) -> Path:
+    path = folder / "mine.yaml"
+    path.write_text((shipped("hwdesc") / f"{name}.yaml").read_text())
+    return path

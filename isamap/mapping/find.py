@@ -1,12 +1,17 @@
 """All mappings of one statement on a machine."""
 
+from functools import lru_cache
+from math import prod
+from operator import itemgetter
+
 from isamap.hw.accelerator import Accelerator
+from isamap.ir.index import Index
 from isamap.ir.nodes import Permissions, Statement
 from isamap.ir.statements import zero_based
 from isamap.mapping.enumerate import enumerate_matchings
 from isamap.mapping.linear import primitive
-from isamap.mapping.matching import Enumeration, Mapping
-from isamap.mapping.needles import Needles, covered, needles, roots
+from isamap.mapping.matching import Enumeration, Mapping, Needle
+from isamap.mapping.needles import Bindings, Needles, covered, needles, roots
 from isamap.mapping.rows import as_form, row
 from isamap.mapping.tile import tiles
 from isamap.mapping.wording import expression_text
@@ -24,12 +29,13 @@ def enumerate_mappings(
     """Return the mappings of a statement, best first, at most ``limit`` of them.
 
     The statement of the result starts all its variables at 0.  Mappings whose instruction does more
-    of its operations come first, then those with the higher utilisation, then by their text.
+    of its operations come first, then those that do most iterations per cycle of the instruction
+    (which is its throughput times the utilisation), then by their text.
     An index of the machine's needles may be given in its place, to share it between statements.
     """
     index = accelerator if isinstance(accelerator, Needles) else needles(accelerator)
     statement = zero_based(statement)
-    found: list[Mapping] = []
+    found: dict[object, tuple[tuple[int, float, str], Mapping]] = {}
     reasons: list[str] = []
     for needle, operands in roots(statement, index):
         matchings, complete, reason = enumerate_matchings(
@@ -37,49 +43,48 @@ def enumerate_mappings(
         )
         if not complete:
             reasons.append(f"{needle.name}: {reason}")
+        head = _head(needle, operands)
+        weight = covered(needle)
+        pace = prod(axis.extent for axis in needle.axes) / float(needle.entry.throughput or 1)
         for matching in matchings:
-            found += tiles(matching)
-    # A tile that leaves a variable at extent 1 is also a tile of the matching without it.
-    distinct: dict[object, Mapping] = {}
-    for mapping in sorted(found, key=_rank):
-        distinct.setdefault(_work(mapping), mapping)
-    kept = list(distinct.values())
+            for mapping in tiles(matching):
+                work = _work(mapping)
+                rank = (-weight, -round(mapping.utilisation * pace, 6), f"{head} {work}")
+                # A tile with an extent of 1 is also a tile of the matching without that variable.
+                key = (needle.name, needle.reduction, needle.tied, operands, work)
+                if key not in found or rank < found[key][0]:
+                    found[key] = (rank, mapping)
+    kept = [mapping for _, mapping in sorted(found.values(), key=itemgetter(0))]
     if len(kept) > limit:
         reasons.append(f"the limit of {limit} mappings was reached")
     return Enumeration(statement, tuple(kept[:limit]), not reasons, "; ".join(reasons))
 
 
 def describe(mapping: Mapping) -> str:
-    """Return a mapping as one line of text: instruction, operands, digits on each axis."""
+    """Return a mapping as one line of text: instruction, operands, digits on each axis, tile."""
     matching = mapping.matching
-    bound = ", ".join(f"{name} = {expression_text(expr)}" for name, expr in matching.operands)
-    axes = "; ".join(
-        f"{axis} <- {', '.join(digits)}" for axis, digits in _digits(mapping) if digits
-    )
-    tile = ", ".join(f"{name} {t}" for name, t in mapping.tile.items() if t > 1)
-    return f"{matching.needle.name}({bound}) {axes or 'one iteration'} [{tile}]"
+    return f"{_head(matching.needle, matching.operands)} {_work(mapping)}"
 
 
-def _rank(mapping: Mapping) -> tuple[int, float, str]:
-    return -covered(mapping.matching.needle), -mapping.utilisation, describe(mapping)
+def _head(needle: Needle, operands: Bindings) -> str:
+    bound = ", ".join(f"{name} = {expression_text(expr)}" for name, expr in operands)
+    return f"{needle.name}({bound})"
 
 
-def _digits(mapping: Mapping) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the digits on each axis that the tile makes longer than 1."""
-    result = []
-    for axis in mapping.matching.needle.axes:
-        digits = []
-        for form in mapping.matching.on_axis(axis.name):
-            moving = [v for v in mapping.matching.inner if v in form.names and mapping.tile[v] > 1]
-            if moving:
-                digits.append(str(as_form(primitive(row(form, moving)), moving)))
-        result.append((axis.name, tuple(digits)))
-    return tuple(result)
+def _work(mapping: Mapping) -> str:
+    """Return the digits on each axis that the tile makes longer than 1, and the tile."""
+    long = tuple(name for name, extent in mapping.tile.items() if extent > 1)
+    axes: dict[str, list[str]] = {}
+    for placement in mapping.matching.placements:
+        if text := _digit(placement.form, long):
+            axes.setdefault(placement.axis, []).append(text)
+    digits = "; ".join(f"{axis} <- {', '.join(texts)}" for axis, texts in axes.items())
+    tile = ", ".join(f"{name} {mapping.tile[name]}" for name in long)
+    return f"{digits or 'one iteration'} [{tile}]"
 
 
-def _work(mapping: Mapping) -> object:
-    """Return what two mappings share that run the same instructions on the same data."""
-    needle = mapping.matching.needle
-    tile = tuple((v, t) for v, t in mapping.tile.items() if t > 1)
-    reading = (needle.name, needle.reduction, needle.tied)
-    return reading, mapping.matching.operands, _digits(mapping), tile
+@lru_cache(maxsize=4096)
+def _digit(form: Index, long: tuple[str, ...]) -> str:
+    """Return a form over the variables with more than one iteration, without common factors."""
+    moving = primitive(row(form, long))
+    return str(as_form(moving, long)) if any(moving) else ""

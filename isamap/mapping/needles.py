@@ -7,7 +7,7 @@ from typing import TypeAlias
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import var
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduction, Statement
-from isamap.ir.operations import REDUCTION_OPERATIONS
+from isamap.ir.operations import OPERATIONS, REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses
 from isamap.mapping.matching import Needle
 from isamap.mapping.pattern import bindings, size
@@ -68,7 +68,8 @@ def roots(statement: Statement, found: Needles) -> tuple[tuple[Needle, Bindings]
     """Return each needle that computes the statement's body, with each way to bind its operands.
 
     Those that cover most operations of the body come first; operands may be bound to operations,
-    which other instructions must compute before.
+    which other instructions must compute before.  Of bindings that only exchange like operands of a
+    commutative operation, which are the same program, there is one.
     """
     keys = [_key(statement.reduction, statement.value)]
     match statement.value:
@@ -81,10 +82,14 @@ def roots(statement: Statement, found: Needles) -> tuple[tuple[Needle, Bindings]
         for needle in found.at(key):
             if needle.target.dtype != statement.target.dtype:
                 continue
+            order = [o.name for o in needle.entry.instruction.operands]
+            programs: set[object] = set()
             for binding in bindings(needle.value, statement.value):
-                if _immediates_fit(found, needle, binding):
-                    order = [o.name for o in needle.entry.instruction.operands if o.name in binding]
-                    result.append((needle, tuple((name, binding[name]) for name in order)))
+                program = _program(needle, needle.value, binding)
+                if program not in programs and _immediates_fit(found, needle, binding):
+                    programs.add(program)
+                    bound = tuple((name, binding[name]) for name in order if name in binding)
+                    result.append((needle, bound))
     return tuple(sorted(result, key=lambda root: -covered(root[0])))
 
 
@@ -104,6 +109,21 @@ def _immediates_fit(found: Needles, needle: Needle, binding: dict[str, Expr]) ->
         for name, expr in binding.items()
         if found.is_immediate(needle, name)
     )
+
+
+def _program(needle: Needle, value: Expr, binding: dict[str, Expr]) -> object:
+    """Return what an instruction computes, in a form that commuting its arguments leaves alone."""
+    match value:
+        case Access(buffer, indices, _):
+            operand = needle.entry.instruction.operand(buffer)
+            return operand.storage, tuple(map(str, indices)), binding[buffer]
+        case Op(op, args, dtype):
+            parts = [_program(needle, arg, binding) for arg in args]
+            if OPERATIONS[op].commutative:
+                parts.sort(key=repr)
+            return op, dtype, tuple(parts)
+        case _:
+            return value
 
 
 # --- the index ----------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ def _select(choices: Sequence[Choice], limit: int) -> tuple[Choice, ...]:
 def best_choices(group: Group, limit: int) -> tuple[Choice, ...]:
     """Return the best tiles of variables that share axes."""
     tried = _fitting(group)
-    grown = np.unique(_grown(group, tried), axis=0)
+    grown = _distinct(_grown(group, tried))
     done = np.ones(len(grown))
     for v, extent in enumerate(group.extents):
         column = grown[:, v]
@@ -132,18 +132,30 @@ def best_choices(group: Group, limit: int) -> tuple[Choice, ...]:
     return _select(choices, limit)
 
 
+def _distinct(tile: Ints) -> Ints:
+    """Return the rows without repetitions, the smallest first."""
+    if not tile.shape[1]:
+        return tile[:1]
+    key = np.zeros(len(tile), np.int64)
+    for v in range(tile.shape[1]):
+        key = key * (int(tile[:, v].max()) + 1) + tile[:, v]
+    return tile[np.unique(key, return_index=True)[1]]
+
+
 def _fits(group: Group, tile: Ints) -> NDArray[np.bool_]:
     """Return which rows of ``tile`` leave no axis too short."""
     good = np.ones(len(tile), np.bool_)
     for forms, room in zip(group.forms, group.rooms, strict=True):
         taken = np.ones(len(tile), np.int64)
         for form in forms:
-            factors = np.abs(np.array(form))
-            if (factors <= 1).all():
-                taken *= 1 + (tile - 1) @ factors
-            else:
-                common = np.gcd.reduce(np.where(tile > 1, factors, 0), axis=1)
-                taken *= 1 + ((tile - 1) @ factors) // np.maximum(common, 1)
+            moving = [v for v, c in enumerate(form) if c]
+            if len(moving) == 1:
+                taken *= tile[:, moving[0]]
+                continue
+            factors = np.abs(np.array(form)[moving])
+            steps = tile[:, moving] - 1
+            common = np.gcd.reduce(np.where(steps > 0, factors, 0), axis=1)
+            taken *= 1 + (steps * factors).sum(axis=1) // np.maximum(common, 1)
         good &= taken <= room
     return good
 

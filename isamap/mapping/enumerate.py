@@ -21,8 +21,9 @@ from isamap.solver.models import Models, Unknown
 LIMIT = 1024
 """Matchings of one binding that are listed unless more are asked for."""
 
-LOCAL_LIMIT = 20_000
-"""Placements of one component that are looked at before the search is cut short."""
+LOCAL_LIMIT = 2_000
+"""Candidates of one component and one set of inner variables that are looked at; ten times as many
+where every legal placement is asked for."""
 
 MOST_VARIABLES = 6
 """Variables of a component that are placed together at most."""
@@ -155,7 +156,7 @@ def _with_inner(local: Local, inner: tuple[int, ...], every: bool) -> Placements
         return Placements((), True)
     legal: list[Placed] = []
     models = Models(len(local.forms) * local.axes, clauses)
-    looked = 0
+    looked, most = 0, LOCAL_LIMIT * (10 if every else 1)
     try:
         for model in models:
             placed = frozenset(divmod(n, local.axes) for n in model)
@@ -170,8 +171,8 @@ def _with_inner(local: Local, inner: tuple[int, ...], every: bool) -> Placements
                 unused = [literal(local, f, a) for f, a in pairs - placed]
                 models.add([*(-n for n in used), *unused])
             looked += 1
-            if looked == LOCAL_LIMIT:
-                return Placements(tuple(legal), False, f"{LOCAL_LIMIT} candidates were looked at")
+            if looked == most:
+                return Placements(tuple(legal), False, f"only {most} candidates were looked at")
     except Unknown as unknown:
         return Placements(tuple(legal), False, f"the solver gave up ({unknown})")
     if not every:

@@ -159,6 +159,8 @@ def _placeable(statement: Statement) -> tuple[str, ...]:
         names &= frozenset(n for i in statement.target.indices for n in i.names)
     stuck: set[str] = set()
     for index in (*statement.target.indices, *read_indices(statement.value)):
+        if any(r.buffer == statement.target.buffer for r in index.reads):
+            return ()
         stuck |= entangled(index, names)
     return tuple(
         v.name

@@ -1,0 +1,62 @@
+"""Why nothing maps, in the kernel's own names."""
+
+from isamap.ir.dtype import DTYPES
+from isamap.ir.nodes import Literal, Op, Permissions, Statement
+from isamap.mapping.find import enumerate_mappings
+from isamap.mapping.reasons import MOST, reasons
+from tests.mapping.small import GEMM, S64, access, instruction, machine, statement
+
+F32 = DTYPES["f32"]
+
+
+def test_type() -> None:
+    kernel = statement("C[m,n] += A[m,k] * B[k,n]", F32, m=4, n=4, k=4)
+    assert reasons(kernel, machine(GEMM)) == ("gemm: its operand a is s64, A[m, k] is f32",)
+
+
+def test_operation() -> None:
+    kernel = statement("C[m] += A[m,k] - B[k]", m=4, k=4)
+    assert reasons(kernel, machine(GEMM)) == ("gemm: it computes '*', (A[m, k] - B[k]) is '-'",)
+
+
+def test_reduction() -> None:
+    kernel = statement("C[m] max= A[m,k] * B[k]", m=4, k=4)
+    assert reasons(kernel, machine(GEMM)) == ("gemm: it does '+=', the statement does 'max='",)
+
+
+def test_law() -> None:
+    kernel = statement("C[m] max= A[m,k] + B[m]", m=9, k=9)
+    inner = instruction("x", statement("c[i] max= a[i,k] + b[i]", i=4, k=4))
+    (line,) = reasons(kernel, machine(inner))
+    assert line.startswith("x: law 4: padding its axes (i, k)")
+    assert enumerate_mappings(kernel, machine(inner), Permissions()).mappings == ()
+
+
+def test_literal_inside_the_instruction() -> None:
+    def made(target: str, name: str, literal: str) -> Statement:
+        lanes = statement(f"{target} = {name} - {name}", i=8).variables
+        value = Op("max", (access(name), Literal(literal, S64)), S64)
+        return Statement(access(target), "=", value, lanes)
+
+    relu = instruction("relu", made("r[i]", "a[i]", "0"))
+    assert reasons(made("Y[i]", "X[i]", "6"), machine(relu)) == ("relu: its 0 is not 6",)
+
+
+def test_instructions_that_are_not_considered() -> None:
+    kernel = statement("Y[w] += X[w+s] * W[s]", w=9, s=3)
+    taps = instruction("taps", statement("c[i] += a[i+r] * b[r]", i=8, r=3))
+    assert reasons(kernel, machine(taps)) == ("taps: an index of its operand a mixes axes",)
+
+
+def test_nearest_first_and_not_too_many() -> None:
+    kernel = statement("C[m,n] += A[m,k] * B[k,n]", F32, m=4, n=4, k=4)
+    others = [instruction(f"op{n}", statement("r[i] = a[i] - b[i]", i=8)) for n in range(20)]
+    found = reasons(kernel, machine(*others, GEMM))
+    assert len(found) == MOST
+    assert found[0].startswith("gemm: ")
+
+
+def test_no_reasons_where_something_fits() -> None:
+    kernel = statement("C[m,n] += A[m,k] * B[k,n]", m=4, n=4, k=4)
+    assert reasons(kernel, machine(GEMM)) == ()
+    assert enumerate_mappings(kernel, machine(GEMM), Permissions()).mappings

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-import isamap.pipeline.report as report_module
 from isamap.hw.load import load_hardware
 from isamap.hw.native import runnable
 from isamap.resources import shipped
@@ -102,22 +101,46 @@ def test_a_compiler_that_fails_is_exit_5(isamap: "Run", matmul: Path, tmp_path: 
 
 
 @needs_gcc
-def test_a_result_that_differs_is_exit_4(
-    isamap: "Run", matmul: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = report_module.execute
-
-    def wrong(*arguments: object) -> object:
-        execution = real(*arguments)  # type: ignore[arg-type]
-        assert execution.outputs is not None
-        execution.outputs["C"][3, 5] += 1.0
-        return execution
-
-    monkeypatch.setattr(report_module, "execute", wrong)
-    done = isamap("map", matmul, "--hw", "portable_c")
+def test_a_result_that_differs_is_exit_4(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    mine = _scalar(tmp_path, "if ({a} > 0.9f) {c} += 1.0f; else {c} += {a} * {b};")
+    done = isamap("map", matmul, "--hw", mine, "--trust")
     assert done.code == 4
-    assert "C[3, 5]" in done.out
-    assert isamap("map", matmul, "--hw", "portable_c", "--json").json["checked"] is False
+    assert re.search(r"C\[\d+, \d+\] is ", done.out)
+    assert "are wrong)" in " ".join(done.out.split())
+    assert isamap("map", matmul, "--hw", mine, "--trust", "--json").json["checked"] is False
+
+
+@needs_gcc
+def test_a_crash_is_exit_5(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    mine = _scalar(tmp_path, "{c} += *(volatile float *)({a} > 9.0f ? 0 : 8) + {b};")
+    done = isamap("map", matmul, "--hw", mine, "--trust")
+    assert done.code == 5
+    assert "SIGSEGV" in done.err
+    assert "to repeat: " in done.err
+
+
+@needs_gcc
+def test_a_crash_while_tuning_is_exit_5(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    mine = _scalar(tmp_path, "{c} += *(volatile float *)({a} > 9.0f ? 0 : 8) + {b};")
+    done = isamap("map", matmul, "--hw", mine, "--trust", "--tune", "2")
+    assert done.code == 5
+    assert "SIGSEGV" in done.err
+
+
+@needs_gcc
+def test_a_runner_runs_a_program(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    mine = _scalar(tmp_path, "{c} += {a} * {b};", "runner: [env, ISAMAP=1]")
+    done = isamap("map", matmul, "--hw", mine, "--trust", "--json")
+    assert done.code == 0
+    assert done.json["execution"]["way"] == "program"
+    assert done.json["checked"] is True
+
+
+def test_a_missing_runner_means_simulation(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    mine = _scalar(tmp_path, "{c} += {a} * {b};", "runner: [no-such-runner]")
+    done = isamap("map", matmul, "--hw", mine, "--trust", "--json")
+    assert done.json["execution"]["way"] == "simulated"
+    assert "no-such-runner" in done.json["execution"]["reason"]
 
 
 def test_nothing_maps_is_exit_3(isamap: "Run", tmp_path: Path) -> None:
@@ -263,4 +286,48 @@ def test_native_is_a_machine_that_runs_here(isamap: "Run", matmul: Path) -> None
 def _copied(name: str, folder: Path) -> Path:
     path = folder / "mine.yaml"
     path.write_text((shipped("hwdesc") / f"{name}.yaml").read_text())
+    return path
+
+
+def _scalar(folder: Path, mac: str, toolchain: str = "") -> Path:
+    """Write the description of a machine that multiplies and adds numbers as ``mac`` says."""
+    path = folder / "scalar.yaml"
+    path.write_text(f"""\
+format: 1
+name: scalar
+title: a machine of its own
+clock: 1 GHz
+storages:
+  reg: {{kind: registers, count: 16, bits: 32, types: {{f32: float}}}}
+  imm: {{kind: immediate}}
+  memory: {{kind: memory}}
+instructions:
+  - semantics: |
+      instruction ld {{ in m : f32[] @ memory   out r : f32[] @ reg   r[] = m[] }}
+    emit: "{{r}} = *{{m}};"
+    throughput: 1
+    latency: 4
+  - semantics: |
+      instruction st {{ in r : f32[] @ reg   out m : f32[] @ memory   m[] = r[] }}
+    emit: "*{{m}} = {{r}};"
+    throughput: 1
+    latency: 1
+  - semantics: |
+      instruction set {{ in v : f32[] @ imm   out r : f32[] @ reg   r[] = v[] }}
+    emit: "{{r}} = {{v}};"
+    throughput: 1
+    latency: 1
+  - semantics: |
+      instruction mac {{
+        in a : f32[] @ reg   in b : f32[] @ reg   inout c : f32[] @ reg   c[] += a[] * b[]
+      }}
+    emit: "{mac}"
+    throughput: 1
+    latency: 4
+toolchain:
+  compiler: gcc
+  flags: [-std=gnu11, -O1, -ffp-contract=off]
+  headers: [stdint.h, string.h]
+  {toolchain}
+""")
     return path

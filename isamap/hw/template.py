@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}|[{}]")
 
@@ -22,6 +23,7 @@ class Stray:
     offset: int
 
 
+@lru_cache(maxsize=1024)
 def scan(template: str) -> tuple[Placeholder | Stray, ...]:
     """Return the placeholders and the stray braces of a template, in order."""
     found: list[Placeholder | Stray] = []

@@ -175,7 +175,7 @@ def _refuse(source: Source, event: Any, message: str) -> Diagnostic:
 
 
 def _convert(node: Any, source: Source, lines: list[str], collector: Collector) -> Node:
-    span = _span(source, node.start_mark, node.end_mark)
+    span = _span(source, node.start_mark, node.end_mark, lines)
     if isinstance(node, yaml.ScalarNode):
         return Scalar(node.value, span, _excerpt(node, source, lines))
     if isinstance(node, yaml.SequenceNode):
@@ -197,13 +197,16 @@ def _convert(node: Any, source: Source, lines: list[str], collector: Collector) 
     return Mapping(tuple(entries.values()), span)
 
 
-def _span(source: Source, start: Any, end: Any) -> Span:
+def _span(source: Source, start: Any, end: Any, lines: list[str] | None = None) -> Span:
+    """Return the place between two marks; of something longer than a line, its first line."""
     line, column = start.line + 1, start.column + 1
-    if end is None or end.line != start.line:
-        # Of something longer than a line, the first line is shown.
-        length = len(source.line(line))
-        return Span(source, line, column, line, max(column + 1, length + 1 if end else column + 1))
-    return Span(source, line, column, line, max(column + 1, end.column + 1))
+    if end is not None and end.line == start.line:
+        stop = end.column + 1
+    elif end is not None:
+        stop = len(source.line(line) if lines is None else lines[start.line]) + 1
+    else:
+        stop = column
+    return Span(source, line, column, line, max(column + 1, stop))
 
 
 def _excerpt(node: Any, source: Source, lines: list[str]) -> Source | None:

@@ -97,9 +97,9 @@ def fragment(
     ``filler`` None says that dead elements do no harm.
     """
     buffer: Buffer = mapping.matching.needle.entry.instruction.operand(operand)
-    shape = tuple(extent.constant for extent in buffer.shape)
+    shape = operand_shape(mapping, operand)
     dims = operand_digits(mapping, operand)
-    if dims is None or None in shape or not is_simple(dims):
+    if dims is None or shape is None or not is_simple(dims):
         return None
     digits = tuple(tuple(Digit(plain_name(d.form) or "", d.extent) for d in dim) for dim in dims)
     laid = {digit.variable for dim in digits for digit in dim}
@@ -107,7 +107,7 @@ def fragment(
     return Fragment(
         buffer.storage,
         buffer.dtype,
-        tuple(e for e in shape if e is not None),
+        shape,
         digits,
         partial & laid,
         filled_dims(mapping, operand) if filler is not None else frozenset(),
@@ -118,13 +118,30 @@ def fragment(
 def dense_fragment(mapping: Mapping, operand: str) -> Fragment | None:
     """Return the fragment of an operand as packing lays it out: full in every dimension."""
     buffer = mapping.matching.needle.entry.instruction.operand(operand)
-    shape = tuple(extent.constant for extent in buffer.shape)
-    if None in shape:
+    shape = operand_shape(mapping, operand)
+    if shape is None:
         return None
-    fixed = tuple(e for e in shape if e is not None)
     assert buffer.storage is not None
-    dims = tuple((Digit(f"{d}", extent),) for d, extent in enumerate(fixed))
-    return Fragment(buffer.storage, buffer.dtype, fixed, dims)
+    dims = tuple((Digit(f"{d}", extent),) for d, extent in enumerate(shape))
+    return Fragment(buffer.storage, buffer.dtype, shape, dims)
+
+
+def operand_shape(mapping: Mapping, operand: str) -> tuple[int, ...] | None:
+    """Return the extents of an operand, the largest where they have a range."""
+    needle = mapping.matching.needle
+    largest = {axis.name: axis.extent for axis in needle.axes}
+    shape: list[int] = []
+    declared = needle.entry.instruction.operand(operand).shape
+    for extent, index in zip(
+        declared, needle_access(mapping.matching, operand).indices, strict=True
+    ):
+        size = (
+            extent.constant if extent.constant is not None else largest.get(plain_name(index) or "")
+        )
+        if size is None:
+            return None
+        shape.append(size)
+    return tuple(shape)
 
 
 def packed(
@@ -142,10 +159,9 @@ def packed(
     ``order`` are the statement's variables, outermost loop first.  Tiles are told apart by the
     variables of the access, and by those whose tail leaves dead elements that must be filled.
     """
-    buffer = mapping.matching.needle.entry.instruction.operand(operand)
-    shape = tuple(extent.constant for extent in buffer.shape)
+    shape = operand_shape(mapping, operand)
     dims = operand_digits(mapping, operand)
-    if dims is None or None in shape:
+    if dims is None or shape is None:
         return None
     if filler is not None and filler.dtype != access.dtype:
         # A conversion stands between the packed elements and the operand; it keeps zero.
@@ -164,7 +180,7 @@ def packed(
     return PackedLayout(
         array,
         access,
-        tuple(e for e in shape if e is not None),
+        shape,
         dims,
         variables,
         tuple((v, extents[v]) for v in variables),

@@ -34,6 +34,9 @@ CHUNKS = (0, 1, 64, 128, 256, 512)
 OUTER = (1, 2, 4, 8, 16)
 """Blocks that an extra, outer loop over the second output variable covers; 1: no such loop."""
 
+KINDS: tuple[Treatment, ...] = ("direct", "padded", "packed")
+"""Treatments of an operand."""
+
 UNROLL = (1, 2, 4, 8)
 """Tiles of the innermost reduction that are unrolled."""
 
@@ -88,26 +91,36 @@ class _Maker:
     starts: tuple[StatementSchedule, ...]
     producers: Producers
     threads: int
+    _choices: dict[str, Choice] = field(default_factory=dict)
     _known: dict[int, tuple[Shape, Treatments, list[dict[str, int]]]] = field(default_factory=dict)
 
     def choices(self) -> tuple[Choice, ...]:
+        """Return the choices; options that the first start cannot take are left out."""
+        shape, treatments, blocks = self._facts(0)
         mappings = tuple(start.mapping.matching.needle.name for start in self.starts)
-        blocks = tuple(map(str, range(BLOCKS)))
-        operands = max(len(start.operands) for start in self.starts)
-        shape, _, _ = self._facts(0)
         found = [
             Choice(f"{self.prefix}mapping", mappings),
-            Choice(f"{self.prefix}block", blocks),
-            Choice(f"{self.prefix}order", ORDERS),
-            Choice(f"{self.prefix}outer", tuple(map(str, OUTER))),
+            Choice(f"{self.prefix}block", tuple(map(str, range(len(blocks))))),
+            Choice(f"{self.prefix}order", ORDERS if len(shape.outputs) > 1 else ORDERS[:1]),
+            Choice(f"{self.prefix}outer", self._numbers("outer", OUTER)),
+            Choice(f"{self.prefix}chunk", self._numbers("chunk", CHUNKS)),
+            Choice(f"{self.prefix}unroll", self._numbers("unroll", UNROLL)),
         ]
-        if shape.reductions:
-            found.append(Choice(f"{self.prefix}chunk", tuple(map(str, CHUNKS))))
-            found.append(Choice(f"{self.prefix}unroll", tuple(map(str, UNROLL))))
-        kinds = ("rule", "direct", "padded", "packed")
-        for n in range(operands):
-            found.append(Choice(f"{self.prefix}operand{n}", kinds))
+        for n, (operand, _) in enumerate(inputs(self.starts[0].mapping)):
+            kinds = tuple(k for k in KINDS if treatments.cost(operand, k) is not None)
+            found.append(Choice(f"{self.prefix}operand{n}", ("rule", *kinds)))
         return tuple(choice for choice in found if len(choice.options) > 1)
+
+    def _numbers(self, name: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
+        """Return the numbers that make a schedule on top of the first one."""
+        kept = []
+        for number in numbers:
+            try:
+                self._build(0, {name: number})
+            except ScheduleError:
+                continue
+            kept.append(str(number))
+        return tuple(kept)
 
     def _facts(self, start: int) -> tuple[Shape, Treatments, list[dict[str, int]]]:
         if start not in self._known:
@@ -120,35 +133,49 @@ class _Maker:
         return self._known[start]
 
     def build(self, assignment: Mapping[str, int]) -> StatementSchedule:
-        def option(name: str) -> int:
-            return assignment.get(f"{self.prefix}{name}", 0)
+        """Return the schedule of an assignment."""
+        if not self._choices:
+            self._choices = {c.name.removeprefix(self.prefix): c for c in self.choices()}
+        numbers: dict[str, int] = {}
+        words: dict[int, str] = {}
+        for name, choice in self._choices.items():
+            picked = assignment.get(choice.name, 0)
+            if name.startswith("operand"):
+                words[int(name.removeprefix("operand"))] = choice.options[picked]
+            elif name == "order":
+                numbers[name] = ORDERS.index(choice.options[picked])
+            elif name in ("mapping", "block"):
+                numbers[name] = picked
+            else:
+                numbers[name] = int(choice.options[picked])
+        return self._build(numbers.pop("mapping", 0), numbers, words)
 
-        start = self.starts[option("mapping")]
-        shape, treatments, blocks = self._facts(option("mapping"))
-        if option("block") >= len(blocks):
+    def _build(
+        self, start: int, numbers: Mapping[str, int], words: Mapping[int, str] | None = None
+    ) -> StatementSchedule:
+        shape, treatments, blocks = self._facts(start)
+        if numbers.get("block", 0) >= len(blocks):
             raise _no("the mapping has fewer blocks")
-        block = dict(blocks[option("block")])
-        self._unroll(shape, block, UNROLL[option("unroll")])
+        block = dict(blocks[numbers.get("block", 0)])
+        self._unroll(shape, block, numbers.get("unroll", 1))
         levels = list(order_levels(shape, block, self.accelerator, self.threads))
-        levels = self._reorder(shape, levels, ORDERS[option("order")])
-        levels = self._rechunk(shape, levels, block, CHUNKS[option("chunk")])
-        levels = self._enclose(shape, levels, OUTER[option("outer")])
-        kinds = list(start.operands)
-        names = ("rule", "direct", "padded", "packed")
-        operands = [operand for operand, _ in inputs(start.mapping)]
+        levels = self._reorder(shape, levels, ORDERS[numbers.get("order", 0)])
+        levels = self._rechunk(shape, levels, block, numbers.get("chunk", 0))
+        levels = self._enclose(shape, levels, numbers.get("outer", 1))
+        kinds = list(self.starts[start].operands)
+        operands = [operand for operand, _ in inputs(self.starts[start].mapping)]
         for n, kind in enumerate(kinds):
-            wanted = names[option(f"operand{n}")]
-            if wanted in ("rule", kind):
-                continue
-            chosen: Treatment = wanted  # type: ignore[assignment]
-            if treatments.cost(operands[n], chosen) is None:
+            wanted = next((k for k in KINDS if k == (words or {}).get(n)), kind)
+            if treatments.cost(operands[n], wanted) is None:
                 raise _no(f"operand '{operands[n]}' cannot be {wanted}")
-            kinds[n] = chosen
-        return StatementSchedule(start.mapping, tuple(levels), tuple(kinds))
+            kinds[n] = wanted
+        return StatementSchedule(self.starts[start].mapping, tuple(levels), tuple(kinds))
 
     def _unroll(self, shape: Shape, block: dict[str, int], factor: int) -> None:
-        if factor == 1 or not shape.reductions:
+        if factor == 1:
             return
+        if not shape.reductions:
+            raise _no("there is no reduction to unroll")
         innermost = max(shape.reductions, key=lambda v: shape.extents[v])
         tiles = shape.extents[innermost] // shape.tile[innermost]
         if block[innermost] * factor > tiles:
@@ -177,6 +204,8 @@ class _Maker:
     ) -> list[Level]:
         if chunk == 0:
             return levels
+        if not shape.reductions:
+            raise _no("there is no reduction to split")
         seen: set[str] = set()
         kept: list[Level] = []
         for level in reversed(levels):

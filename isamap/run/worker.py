@@ -183,6 +183,8 @@ class _Process:
             stdout=subprocess.DEVNULL,
             stderr=self.errors,
             pass_fds=descriptors,
+            # Threads that spin while others hold their cores cost thousands of times the work.
+            env={"OMP_WAIT_POLICY": "passive", **os.environ},
             start_new_session=True,
         )
         os.close(theirs_in)
@@ -243,7 +245,7 @@ class _Process:
             if parameter.is_input:
                 np.copyto(place, arrays[parameter.name], casting="no")
             else:
-                place.view(np.uint8).fill(0 if parameter.dtype.kind == "bool" else 0xFF)
+                place.reshape(-1).view(np.uint8).fill(0 if parameter.dtype.kind == "bool" else 0xFF)
 
     def ask(self, request: Mapping[str, object], seconds: float) -> dict[str, Any] | Crash:
         """Return the answer to one request, or how the process ended instead."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from isamap.ir.nodes import Kernel
 from isamap.text.load import parse_module
-from tests.properties.machines import SAME, WIDENING, binary, cast
+from tests.properties.machines import Kind, binary, cast, descriptions, kinds
 
 NAMES = ("h", "w", "k", "c")
 
@@ -75,15 +75,14 @@ def _declaration(role: str, buffer: str, dtype: str, dimensions: list[Dimension]
 
 
 @st.composite
-def cases(draw: st.DrawFn, symbolic: bool = True) -> Case:
-    """A kernel whose every access is in bounds, or reads padding."""
+def cases(draw: st.DrawFn, kind: Kind | None = None) -> Case:
+    """A kernel of a kind (any by default) whose every access is in bounds, or reads padding."""
+    kind = kind or draw(kinds())
+    types, reduction, op = kind.types, kind.reduction, kind.op
     variables = NAMES[: draw(st.integers(1, 4))]
     extents = {v: draw(st.integers(1, 7)) for v in variables}
-    symbols = {v for v in variables if symbolic and draw(st.integers(0, 5)) == 0}
+    symbols = {v for v in variables if draw(st.integers(0, 5)) == 0}
     sizes = {v: v.upper() if v in symbols else str(extents[v]) for v in variables}
-    types = draw(st.sampled_from(SAME) | st.sampled_from(WIDENING))
-    reduction = draw(st.sampled_from(["+=", "+=", "+=", "max=", "min=", "="]))
-    op = "*" if reduction == "+=" else draw(st.sampled_from(["*", "+", "-", "min", "max"]))
     count = draw(st.integers(0, len(variables)))
     a_variables = tuple(draw(st.permutations(variables))[:count])
     shared = draw(st.integers(0, len(a_variables)))
@@ -110,3 +109,10 @@ def cases(draw: st.DrawFn, symbolic: bool = True) -> Case:
         + "}\n"
     )
     return Case(text, tuple((v.upper(), extents[v]) for v in sorted(symbols)))
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[Case, str]:
+    """A kernel, and a machine with an instruction of its kind."""
+    kind = draw(kinds())
+    return draw(cases(kind)), draw(descriptions(kind))

@@ -52,6 +52,15 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """What a statement, or an instruction, computes: ``c reduction a op b`` in these types."""
+
+    types: tuple[str, str, str]
+    reduction: str
+    op: str
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """One instruction of a description."""
 
@@ -112,33 +121,36 @@ def subsets(axes: tuple[Axis, ...]) -> st.SearchStrategy[tuple[Axis, ...]]:
 
 
 @st.composite
-def computes(draw: st.DrawFn, name: str) -> Compute:
-    """``c reduction a op b`` over up to three axes, each operand over some of them."""
+def kinds(draw: st.DrawFn) -> Kind:
+    """Any kind; sums of products are the most frequent."""
+    types = draw(st.sampled_from(SAME) | st.sampled_from(WIDENING))
+    reduction = draw(st.sampled_from(["+=", "+=", "+=", "max=", "min=", "="]))
+    op = "*" if reduction == "+=" else draw(st.sampled_from(["*", "+", "-", "min", "max"]))
+    return Kind(types, reduction, op)
+
+
+@st.composite
+def computes(draw: st.DrawFn, name: str, kind: Kind) -> Compute:
+    """An instruction over up to three axes, each operand over some of them."""
     extents = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
     axes = tuple(Axis(n, e) for n, e in zip("ijk", extents, strict=False))
-    types = draw(st.sampled_from(SAME) | st.sampled_from(WIDENING))
     a_axes = draw(subsets(axes))
     missing = tuple(a for a in axes if a not in a_axes)
     extra = draw(subsets(a_axes))
     b_axes = (*missing, *extra)
-    accumulates = draw(st.sampled_from(["+=", "+=", "max=", "min=", "="]))
-    c_axes = tuple(axes) if accumulates == "=" else draw(subsets(axes))
-    op = draw(st.sampled_from(["*", "*", "+", "-", "min", "max"]))
-    if accumulates == "+=":
-        op = "*"
-    return _compute(name, types, (a_axes, b_axes, c_axes), axes, accumulates, op)
+    c_axes = axes if kind.reduction == "=" else draw(subsets(axes))
+    return _compute(name, kind, (a_axes, b_axes, c_axes), axes)
 
 
 def _compute(
     name: str,
-    types: tuple[str, str, str],
+    kind: Kind,
     accessed: tuple[tuple[Axis, ...], tuple[Axis, ...], tuple[Axis, ...]],
     axes: tuple[Axis, ...],
-    reduction: str,
-    op: str,
 ) -> Compute:
     a_axes, b_axes, c_axes = accessed
-    a_type, b_type, c_type = types
+    a_type, b_type, c_type = kind.types
+    reduction, op = kind.reduction, kind.op
     value = binary(
         op,
         cast(f"a{indexed(a_axes)}", a_type, c_type, False),
@@ -269,10 +281,14 @@ def _instruction(item: Item, throughput: int, latency: int) -> str:
 
 
 @st.composite
-def descriptions(draw: st.DrawFn) -> str:
-    """The YAML text of a machine that extends portable_c with registers of its own."""
-    count = draw(st.integers(1, 3))
-    found = [draw(computes(f"compute{n}")) for n in range(count)]
+def descriptions(draw: st.DrawFn, kind: Kind | None = None) -> str:
+    """The YAML text of a machine that extends portable_c with registers of its own.
+
+    Its first instruction is of the given kind.
+    """
+    first = [kind or draw(kinds())]
+    rest = draw(st.lists(kinds(), max_size=2))
+    found = [draw(computes(f"compute{n}", k)) for n, k in enumerate([*first, *rest])]
     reads = dict.fromkeys(f for c in found for f in c.reads)
     writes = dict.fromkeys(f for c in found for f in c.writes)
     items = [c.item for c in found]
@@ -282,7 +298,7 @@ def descriptions(draw: st.DrawFn) -> str:
             items += [broadcast(fragment)] * (bool(fragment.shape) and draw(st.booleans()))
         if fragment in writes:
             items += draw(movements(fragment, True))
-        items += [constant(fragment)] * draw(st.booleans())
+        items += [constant(fragment)] * (draw(st.integers(0, 4)) > 0)
     bits = max(f.bits for f in [*reads, *writes])
     dtypes = sorted({f.dtype for f in [*reads, *writes]})
     types = ", ".join(f"{t}: file_{t}" for t in dtypes)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isamap.diagnostics import NoMappingError, ScheduleError
@@ -29,8 +29,8 @@ from isamap.run.worker import Loaded, Worker
 from isamap.schedule.space import space
 from isamap.sim.lowered import run_lowered
 from tests.profiles import examples
-from tests.properties.kernels import Case, cases
-from tests.properties.machines import descriptions, load
+from tests.properties.kernels import Case, pairs
+from tests.properties.machines import load
 
 MAPPINGS = 12
 """Mappings of one statement that are lowered and run; they are sorted, so the choice is spread."""
@@ -85,11 +85,11 @@ def first_choice(found: Problem, enumerations: tuple[Enumeration, ...]) -> Choic
     return choose(found.kernel, found.machine, enumerations, symbols=found.symbols)
 
 
-@given(cases(), descriptions())
+@given(pairs())
 def test_every_mapping_is_legal_and_computes_what_the_interpreter_computes(
-    case: Case, description: str
+    pair: tuple[Case, str],
 ) -> None:
-    found = problem(case, description)
+    found = problem(*pair)
     enumerations = found.enumerations()
     for number, enumeration in enumerate(enumerations):
         step = -(-len(enumeration.mappings) // MAPPINGS) or 1
@@ -104,29 +104,32 @@ def test_every_mapping_is_legal_and_computes_what_the_interpreter_computes(
             found.check(choice.lowered, describe(mapping))
 
 
-@given(cases(), descriptions())
-def test_portable_instructions_compute_every_kernel(case: Case, description: str) -> None:
-    found = problem(case, description)
+@given(pairs())
+def test_portable_instructions_compute_every_kernel(pair: tuple[Case, str]) -> None:
+    found = problem(*pair)
     found.check(first_choice(found, found.enumerations()).lowered, "first choice")
 
 
-@given(cases(), descriptions(), st.data())
+@given(pairs(), st.data())
 def test_every_schedule_computes_what_the_interpreter_computes(
-    case: Case, description: str, data: st.DataObject
+    pair: tuple[Case, str], data: st.DataObject
 ) -> None:
-    found = problem(case, description)
+    found = problem(*pair)
     choice = first_choice(found, found.enumerations())
     producers = Producers(found.machine)
     buffers = {b.name: b for b in bind_extents(found.kernel).buffers}
     around = space(found.machine, buffers, choice.starts, producers)
-    assignment = {
-        c.name: data.draw(st.integers(0, len(c.options) - 1), label=c.name) for c in around.choices
-    }
-    try:
-        lowered = lower(found.kernel, found.machine, around.build(assignment), producers)
-    except ScheduleError:
-        assume(False)  # the choices contradict each other, and the message says how
-    found.check(lowered, f"schedule {assignment}")
+    assignment = around.first
+    for name in data.draw(st.permutations([c.name for c in around.choices]), label="choices"):
+        count = next(len(c.options) for c in around.choices if c.name == name)
+        option = data.draw(st.integers(0, count - 1), label=name)
+        wanted = {**assignment, name: option}
+        try:
+            lowered = lower(found.kernel, found.machine, around.build(wanted), producers)
+        except ScheduleError:
+            continue  # it contradicts the choices before it, and the message says how
+        assignment = wanted
+        found.check(lowered, f"schedule {assignment}")
 
 
 @pytest.fixture(scope="module")
@@ -137,11 +140,11 @@ def worker() -> Iterator[Worker]:
 
 
 @examples(0.1)
-@given(cases(), descriptions())
+@given(pairs())
 def test_compiled_code_computes_what_the_interpreter_computes(
-    worker: Worker, case: Case, description: str
+    worker: Worker, pair: tuple[Case, str]
 ) -> None:
-    found = problem(case, description)
+    found = problem(*pair)
     lowered = first_choice(found, found.enumerations()).lowered
     source = emit_c(lowered, found.machine, found.kernel)
     compiled = Loaded(build_shared(source, found.machine), source)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.interp.arithmetic import Arithmetic
@@ -60,11 +61,21 @@ def simulate(
     )
     busy = account.busy()
     issue = Fraction(sum(account.counts.values()), max(1, accelerator.issue))
-    latency = max(account.ready.values(), default=Fraction(0))
+    latency = Fraction(max(account.ready.values(), default=0), account.scale)
     # The first result cannot leave before its instruction's latency is over.
     startup = max((e.latency for e in account.used.values()), default=Fraction(0))
     cycles = max([issue, latency, *busy.values()]) if busy else max(issue, latency)
     return SimResult(outputs, cycles + startup, dict(account.counts), busy, latency, issue, peak)
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A call node, kept alive as it is known by its identity, and what it depends on."""
+
+    call: Call
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    latency: int
 
 
 class _Account:
@@ -75,8 +86,10 @@ class _Account:
         self.counts: Counter[str] = Counter()
         self.used: dict[str, Entry] = {}
         self.bytes: Counter[str] = Counter()
-        self.ready: dict[str, Fraction] = {}
-        self.sites: dict[int, tuple[Call, tuple[str, ...], tuple[str, ...]]] = {}
+        # When each register's value is ready, in fractions of a cycle that make latencies whole.
+        self.scale = lcm(*(e.latency.denominator for e in accelerator.entries))
+        self.ready: dict[str, int] = {}
+        self.sites: dict[int, _Site] = {}
         self.moved: dict[tuple[str, int], tuple[tuple[str, int], ...]] = {}
         self.storages = {s.name: s for s in accelerator.storages}
 
@@ -87,13 +100,15 @@ class _Account:
         self.used[name] = entry
         site = self.sites.get(id(call))
         if site is None:
-            site = self.sites[id(call)] = (call, *_registers(call, entry))
-        _, sources, targets = site
-        ready = self.ready
-        begin = max((ready[s] for s in sources if s in ready), default=_ZERO)
-        end = begin + entry.latency
-        for target in targets:
-            ready[target] = end
+            sources, targets = _registers(call, entry)
+            site = self.sites[id(call)] = _Site(
+                call, sources, targets, int(entry.latency * self.scale)
+            )
+        end = site.latency
+        for source in site.sources:
+            end = max(end, self.ready.get(source, 0) + site.latency)
+        for target in site.targets:
+            self.ready[target] = end
         for port, amount in self._traffic(call, entry, plan):
             self.bytes[port] += amount
 

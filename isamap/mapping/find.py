@@ -7,6 +7,7 @@ from operator import itemgetter
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
 from isamap.ir.nodes import Permissions, Statement
+from isamap.ir.printer import print_expr
 from isamap.ir.statements import zero_based
 from isamap.mapping.enumerate import enumerate_matchings
 from isamap.mapping.linear import primitive
@@ -14,7 +15,6 @@ from isamap.mapping.matching import Enumeration, Mapping, Needle
 from isamap.mapping.needles import Bindings, Needles, covered, needles, roots
 from isamap.mapping.rows import as_form, row
 from isamap.mapping.tile import tiles
-from isamap.mapping.wording import expression_text
 
 LIMIT = 4096
 """Mappings of a statement that are listed unless more are asked for."""
@@ -67,7 +67,7 @@ def describe(mapping: Mapping) -> str:
 
 
 def _head(needle: Needle, operands: Bindings) -> str:
-    bound = ", ".join(f"{name} = {expression_text(expr)}" for name, expr in operands)
+    bound = ", ".join(f"{name} = {print_expr(expr)}" for name, expr in operands)
     return f"{needle.name}({bound})"
 
 

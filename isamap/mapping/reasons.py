@@ -6,11 +6,11 @@ from itertools import permutations
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Permissions, Statement
 from isamap.ir.operations import OPERATIONS
+from isamap.ir.printer import print_expr
 from isamap.ir.statements import zero_based
 from isamap.mapping.matching import Needle
 from isamap.mapping.needles import Needles, needles, roots
 from isamap.mapping.problem import problem
-from isamap.mapping.wording import expression_text
 
 MOST = 10
 
@@ -94,7 +94,7 @@ def _difference(pattern: Expr, expr: Expr) -> Misfit | None:
 
     Which operand stands twice for different things is not looked at.
     """
-    here = expression_text(expr)
+    here = print_expr(expr)
     match pattern:
         case Access(operand, _, dtype):
             if dtype != expr.dtype:

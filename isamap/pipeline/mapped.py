@@ -22,6 +22,7 @@ from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.find import enumerate_mappings
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import needles
+from isamap.mapping.reasons import reasons
 from isamap.pipeline.options import Clock, Options, Tell, silent
 from isamap.pipeline.result import Result, Scheduled, StatementResult, Tuning, statement_names
 from isamap.pipeline.sizes import TYPICAL_SIZE
@@ -85,11 +86,14 @@ def enumerate_all(kernel: Kernel, hardware: Accelerator) -> tuple[Enumeration, .
 
 def _unmapped(kernel: Kernel, hardware: Accelerator, name: str, index: int) -> Diagnostic:
     text = f"nothing on '{hardware.name}' computes statement {name} of kernel '{kernel.name}'"
-    return fail(
+    statement = kernel.statements[index]
+    nearest = reasons(statement, hardware, kernel.permissions)
+    return Diagnostic(
         "E721",
         text,
-        kernel.statements[index].span,
+        statement.span,
         hint="portable_c has every operation; 'extends: portable_c' adds it to a description",
+        notes=tuple(Diagnostic("", line, severity="note") for line in nearest),
     )
 
 

@@ -16,7 +16,7 @@ def test_type() -> None:
 
 def test_operation() -> None:
     kernel = statement("C[m] += A[m,k] - B[k]", m=4, k=4)
-    assert reasons(kernel, machine(GEMM)) == ("gemm: it computes '*', (A[m, k] - B[k]) is '-'",)
+    assert reasons(kernel, machine(GEMM)) == ("gemm: it computes '*', A[m, k] - B[k] is '-'",)
 
 
 def test_reduction() -> None:

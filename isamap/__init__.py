@@ -5,6 +5,7 @@
     >>> machine = isamap.load_hardware("native")
     >>> result = isamap.map(kernel, machine)
     >>> result.mappings[0].matching.needle.name
+    'vfmadd_f32'
     >>> f = result.compile()
     >>> f(A=a, B=b)["C"]
 """
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from isamap.diagnostics import IsamapError
+    from isamap.hw.accelerator import Accelerator
+    from isamap.ir.nodes import Kernel
     from isamap.pipeline.mapped import map_kernel as map
     from isamap.pipeline.options import Options
     from isamap.pipeline.report import make_report as report
@@ -24,8 +27,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Accelerator",
     "Budget",
     "IsamapError",
+    "Kernel",
     "Options",
     "Report",
     "Result",
@@ -38,8 +43,10 @@ __all__ = [
 
 # Imported when first used: 'isamap --version' needs none of them, nor numpy.
 _HOMES = {
+    "Accelerator": ("isamap.hw.accelerator", "Accelerator"),
     "Budget": ("isamap_search.budget", "Budget"),
     "IsamapError": ("isamap.diagnostics", "IsamapError"),
+    "Kernel": ("isamap.ir.nodes", "Kernel"),
     "Options": ("isamap.pipeline.options", "Options"),
     "Report": ("isamap.pipeline.result", "Report"),
     "Result": ("isamap.pipeline.result", "Result"),

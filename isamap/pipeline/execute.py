@@ -17,7 +17,6 @@ from isamap.pipeline.result import Arrays, Execution, Result
 from isamap.pipeline.sizes import shape_of
 from isamap.pipeline.way import Choice
 from isamap.run.build import build_program, build_shared
-from isamap.run.callable import Compiled
 from isamap.run.outcome import Crash
 from isamap.run.program import run_program
 from isamap.run.worker import Loaded, Worker
@@ -71,12 +70,6 @@ def execute(
             return Execution("none", choice.reason, choice.hint, symbols)
         case never:
             assert_never(never)
-
-
-def compile_callable(result: Result) -> Compiled:
-    """Return the kernel as a function in this process; ToolError when that cannot be."""
-    source = _source(result)
-    return Compiled(source, build_shared(source, result.accelerator))
 
 
 def _native(
@@ -160,8 +153,7 @@ def _outcome(outcome: Arrays | Crash) -> Arrays:
 
 
 def _source(result: Result) -> CSource:
-    if result.source is None:
-        raise ToolError(fail("E742", f"there is no C to compile: {result.no_c}"))
+    assert result.source is not None, "without C, the way to run is the simulator"
     return result.source
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from isamap.diagnostics import ToolError, fail
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
@@ -104,16 +105,19 @@ class Result:
         return self.source.text if self.source else None
 
     def compile(self) -> "Compiled":
-        """Return a function on arrays: ``f(A, B)``, ``f(A=a, B=b, out=c, threads=2)``.
+        """Return a function on arrays: ``f(A, B)["C"]``, ``f(A=a, B=b, out=c, threads=2)``.
 
         Arrays have the kernel's shapes and element types (``Buffer.dtype.numpy``: ml_dtypes for
         bf16, f8 and 4-bit integers); contiguous ones are not copied.  It may be called from several
         threads at once.  Raises ToolError when the description may not be compiled or the compiler
         is missing or fails.
         """
-        from isamap.pipeline.execute import compile_callable  # the runner imports this module
+        from isamap.run.build import build_shared  # needed by callers of this alone
+        from isamap.run.callable import Compiled
 
-        return compile_callable(self)
+        if self.source is None:
+            raise ToolError(fail("E742", f"there is no C to compile: {self.no_c}"))
+        return Compiled(self.source, build_shared(self.source, self.accelerator))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,9 @@ def _numbers(x: Values) -> Values:
 def _clamp_float(x: Values, rounded: Values, top: float) -> Values:
     # f8e4m3 rounds what is too large to NaN, so the argument decides, not the rounded value.
     limit = rounded.dtype.type(top)
-    clamped = np.where(x > top, limit, np.where(x < -top, -limit, rounded))
+    # In float64: numpy would round the bound to the argument's type, f64's largest to infinity.
+    wide = x.astype(F64)
+    clamped = np.where(wide > top, limit, np.where(wide < -top, -limit, rounded))
     return np.asarray(clamped, rounded.dtype)
 
 

@@ -244,8 +244,6 @@ def _applications(name: str, dtype: str) -> list[tuple[str, ...]]:
             return [(name, dtype)] if kind != "float" else []
         case "compare" | "select":
             return [(name, dtype)]
-        case "cast" if name == "sat" and kind in ("float", "bool"):
-            return []
         case "cast":
             return [(name, source, dtype) for source in DTYPES if source != dtype]
 

@@ -114,11 +114,11 @@ def operations(value: Any) -> frozenset[str]:
     return frozenset({value.op}).union(*(operations(a) for a in value.args))
 
 
-def same(instruction: Instruction, expected: Values, actual: Values, dtype: DType) -> bool:
-    """Whether two results agree: bit for bit, any not-a-number being as good as another."""
+def differing(instruction: Instruction, expected: Values, actual: Values, dtype: DType) -> Values:
+    """Return where two results differ: in any bit, any not-a-number being as good as another."""
     used = operations(instruction.statements[0].value)
     if not dtype.is_float:
-        return bool(np.array_equal(expected, actual))
+        return np.asarray(expected != actual)
     wanted, found = expected.astype(np.float64), actual.astype(np.float64)
     equal = (wanted == found) | (np.isnan(wanted) & np.isnan(found))
     if not used & ZEROS and instruction.statements[0].reduction == "=":
@@ -126,7 +126,19 @@ def same(instruction: Instruction, expected: Values, actual: Values, dtype: DTyp
     if used & LIBRARY and dtype.bits == 64:
         with np.errstate(all="ignore"):
             equal |= np.abs(wanted - found) <= 4 * np.spacing(np.abs(wanted))
-    return bool(np.all(equal))
+    return np.asarray(~equal)
+
+
+def story(operands: Mapping[str, Values], name: str, actual: Values, wrong: Values) -> str:
+    """Return what went wrong, at the first few places."""
+    lines = []
+    for place in np.argwhere(np.atleast_1d(wrong))[:4]:
+        at = tuple(place) if wrong.shape else ()
+        others = {k: v for k, v in operands.items() if k != name}
+        given = [f"{k} = {v[at] if v.shape == wrong.shape else v}" for k, v in others.items()]
+        results = f"expected {operands[name][at]}, got {actual[at]}"
+        lines.append(f"  {name}{list(at)}: {', '.join(given)}: {results}")
+    return "\n".join(lines)
 
 
 class Caller:
@@ -185,10 +197,9 @@ class Caller:
                 continue
             name = operand.name
             actual = memory[name].copy() if name in memory else registers[name].read()
-            assert same(instruction, expected[name], actual, operand.dtype), (
-                f"{case.entry.name} {dict(symbols)} {dict(case.immediates)}\n"
-                + "".join(f"{k}: {v}\n" for k, v in expected.items() if k != name)
-                + f"expected {name}: {expected[name]}\nfound {name}: {actual}"
+            wrong = differing(instruction, expected[name], actual, operand.dtype)
+            assert not wrong.any(), f"{case.symbol} {dict(symbols)}\n" + story(
+                expected, name, actual, wrong
             )
             if name in memory:
                 # Nothing beside the operand's elements was written.

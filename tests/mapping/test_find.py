@@ -201,3 +201,13 @@ def test_tile_that_does_not_fit_is_not_legal() -> None:
     (found,) = enumerate_matchings(kernel, needle, operands)[0]
     assert legal_on_tile(found, {"w": 16})
     assert not legal_on_tile(found, {"w": 17})
+
+
+def test_axes_of_one_place_take_nothing() -> None:
+    thin = instruction("thin", statement("c[i,j] += a[i,k] * b[k,j]", i=16, j=1, k=4))
+    kernel = statement("C[m,n] += A[m,q] * B[q,n]", m=64, n=64, q=64)
+    found = enumerate_mappings(kernel, machine(thin), ANY)
+    assert found.mappings[0].utilisation == 1.0
+    for mapping in found.mappings:
+        assert mapping.matching.on_axis("j") == ()
+        assert legal_on_tile(mapping.matching, mapping.tile)

@@ -175,7 +175,7 @@ def build(accelerator: Accelerator, chosen: list[Case], folder: Path) -> ctypes.
 class Guarded:
     """Memory whose last byte is followed by a page that may not be touched."""
 
-    def __init__(self, size: int = 64 * _PAGE) -> None:
+    def __init__(self, size: int = 8 * _PAGE) -> None:
         self.size = size
         self._map = mmap.mmap(-1, size + _PAGE)
         self.bytes: Values = np.frombuffer(self._map, np.uint8, size)

@@ -55,7 +55,8 @@ def fixed_outputs(
     facts: dict[str, Fact] = {}
     for buffer in kernel.buffers:
         if buffer.role in ("in", "const", "inout"):
-            facts[buffer.name] = _of_array(buffer, np.asarray(arrays[buffer.name]))
+            with np.errstate(over="ignore", invalid="ignore"):  # then they are on no grid
+                facts[buffer.name] = _of_array(buffer, np.asarray(arrays[buffer.name]))
     for statement in kernel.statements:
         box = box_of(statement, symbols)
         reader = _Reader(kernel, facts, symbols, box)
@@ -72,17 +73,22 @@ def _of_array(buffer: Buffer, array: Values) -> Fact:
         wide = array.astype(np.int64) if buffer.dtype.bits < 64 else array
         return Fact(True, 0, float(max(abs(int(wide.min())), abs(int(wide.max())))))
     flat = array.reshape(-1)
-    grid = next((g for g in range(0, _FINEST, 4) if _is_on(flat[:4096], g)), None)
+    grid = next((g for g in range(_FINEST) if _is_on(flat[:4096], g)), None)
     pieces = range(0, flat.size, _PIECE)
     if grid is None or not all(_is_on(flat[at : at + _PIECE], grid) for at in pieces):
         return _FIXED
-    size = max(float(np.abs(flat[at : at + _PIECE].astype(np.float64)).max()) for at in pieces)
-    return Fact(True, -grid, size)
+    wide = (_wide(flat[at : at + _PIECE]) for at in pieces)
+    return Fact(True, -grid, max(float(max(-x.min(), x.max())) for x in wide))
+
+
+def _wide(values: Values) -> Values:
+    return values if values.dtype.itemsize >= 4 else values.astype(np.float32)
 
 
 def _is_on(values: Values, grid: int) -> bool:
-    """Return whether all values are finite multiples of ``2**-grid``."""
-    scaled = values.astype(np.float64) * 2.0**grid
+    """Return whether all values are finite multiples of ``2**-grid``, none of them huge."""
+    wide = _wide(values)
+    scaled = wide * wide.dtype.type(2.0**grid)
     return bool((np.isfinite(scaled) & (scaled == np.rint(scaled))).all())
 
 

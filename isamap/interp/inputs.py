@@ -7,8 +7,9 @@ from math import prod
 import numpy as np
 
 from isamap.interp.arguments import bind_symbols, inputs_of, shape_of
+from isamap.interp.cells import size_of
 from isamap.interp.rounding import Values, literal_value, round_float
-from isamap.interp.setup import box_of
+from isamap.interp.setup import box_of, split
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, Read
 from isamap.ir.nodes import Buffer, Kernel
@@ -28,14 +29,15 @@ def random_inputs(
 
     Floats are in -1..1, integers of up to 8 bits in their whole range and wider ones in
     -1024..1024, or all in the declared range of the buffer.  Floats are multiples of a power of
-    two, 16 to 64 of them in the range, so that most sums of products are exact and a result can be
-    compared bit for bit.  Buffers from which indices are read hold indices that are in bounds.
+    two, so that most sums of products are exact and a result can be compared bit for bit: 1/16, or
+    1/8 or 1/4 where sums are long or their type is narrow (in proportion in a declared range).
+    Buffers from which indices are read hold indices that are in bounds.
     """
     values = bind_symbols(kernel, symbols or {})
     generator = np.random.default_rng(seed)
-    limits = _index_limits(kernel, values)
+    limits, digits = _index_limits(kernel, values), _grid_digits(kernel, values)
     return {
-        b.name: _random(b, shape_of(b, values), generator, limits.get(b.name))
+        b.name: _random(b, shape_of(b, values), generator, limits.get(b.name), digits)
         for b in inputs_of(kernel)
     }
 
@@ -45,20 +47,42 @@ def _random(
     shape: tuple[int, ...],
     generator: np.random.Generator,
     limit: tuple[int, int] | None,
+    digits: int,
 ) -> Values:
     size = prod(shape)
-    drawn = _draw(buffer, min(size, _PERIOD), generator, limit)
-    return (drawn if size <= _PERIOD else np.resize(drawn, size)).reshape(shape)
+    drawn = _draw(buffer, min(size, _PERIOD), generator, limit, digits)
+    if size <= _PERIOD:
+        return drawn.reshape(shape)
+    found = np.empty(size, drawn.dtype)
+    for at in range(0, size, _PERIOD):
+        found[at : at + _PERIOD] = drawn[: size - at]
+    return found.reshape(shape)
+
+
+def _grid_digits(kernel: Kernel, symbols: Mapping[str, int]) -> int:
+    """Return the binary digits after the point with which sums of products stay exact, 2 to 4."""
+    digits = 4
+    for statement in kernel.statements:
+        dtype = statement.target.dtype
+        if dtype.is_float and statement.reduction == "+=":
+            _, reductions = split(statement, box_of(statement, symbols))
+            terms = max(1, size_of(reductions))
+            digits = min(digits, (dtype.precision - (terms - 1).bit_length()) // 2)
+    return max(2, digits)
 
 
 def _draw(
-    buffer: Buffer, size: int, generator: np.random.Generator, limit: tuple[int, int] | None
+    buffer: Buffer,
+    size: int,
+    generator: np.random.Generator,
+    limit: tuple[int, int] | None,
+    digits: int,
 ) -> Values:
     dtype = buffer.dtype
     declared = [literal_value(v) for v in buffer.values] if buffer.values else None
     if dtype.is_float:
         low, high = (float(declared[0]), float(declared[1])) if declared else (-1.0, 1.0)
-        return _floats(generator, low, high, size, dtype)
+        return _floats(generator, low, high, size, dtype, digits)
     least, most = dtype.lowest, dtype.highest
     if declared:
         least, most = int(declared[0]), int(declared[1])
@@ -70,17 +94,19 @@ def _draw(
 
 
 def _floats(
-    generator: np.random.Generator, low: float, high: float, size: int, dtype: DType
+    generator: np.random.Generator, low: float, high: float, size: int, dtype: DType, digits: int
 ) -> Values:
-    """Return numbers in a range, on a grid of at least 16 and at most 64 if the type has them."""
+    """Return numbers on a grid in a range; one of width 2 has ``digits`` digits after the point."""
     if not math.isfinite(high - low) or high == low:
-        return round_float(np.full(size, low if math.isfinite(low) else 0.0), dtype).astype(
-            dtype.numpy
-        )
-    step = 2.0 ** (math.ceil(math.log2(high - low)) - (5 if dtype.bits > 8 else 4))
-    first, last = math.ceil(low / step), math.floor(high / step)
-    drawn = generator.integers(first, last, size, np.int32, endpoint=True)
-    return round_float(drawn * step, dtype).astype(dtype.numpy)
+        grid = np.array([low if math.isfinite(low) else 0.0])
+    else:
+        digits = min(digits, 3) if dtype.bits == 8 else digits
+        step = 2.0 ** (math.ceil(math.log2(high - low)) - 1 - digits)
+        grid = np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step
+    table: Values = round_float(grid, dtype).astype(dtype.numpy)
+    # A byte each: generators of bounded integers take several times as long.
+    drawn = np.frombuffer(generator.bytes(size), np.uint8) % np.uint8(len(table))
+    return np.asarray(table[drawn])
 
 
 def _integers(generator: np.random.Generator, least: int, most: int, size: int) -> Values:

@@ -44,9 +44,9 @@ def interpret_at(
     check_arrays(kernel, arrays, values, isinstance(arithmetic, Declared) and not arithmetic.wide)
     with np.errstate(all="ignore"):
         elements = _Elements(kernel, arrays, values, arithmetic)
+        shape = shape_of(kernel.buffer(buffer), values)
         indices = tuple(np.asarray(column, np.int64) for column in np.transpose(points))
-        if not shape_of(kernel.buffer(buffer), values):
-            indices = ()
+        indices = indices if shape else ()
         found = elements.at(buffer, indices, len(kernel.statements), len(points))
         return arithmetic.decode(found, kernel.buffer(buffer).dtype)
 

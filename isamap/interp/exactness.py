@@ -77,8 +77,8 @@ def _of_array(buffer: Buffer, array: Values) -> Fact:
     pieces = range(0, flat.size, _PIECE)
     if grid is None or not all(_is_on(flat[at : at + _PIECE], grid) for at in pieces):
         return _FIXED
-    wide = (_wide(flat[at : at + _PIECE]) for at in pieces)
-    return Fact(True, -grid, max(float(max(-x.min(), x.max())) for x in wide))
+    held = (_wide(flat[at : at + _PIECE]) for at in pieces)
+    return Fact(True, -grid, max(float(max(-x.min(), x.max())) for x in held))
 
 
 def _wide(values: Values) -> Values:

@@ -202,7 +202,7 @@ def _reason(report: Report) -> str:
 
 def _check_text(report: Report) -> str:
     if (check := report.check) is None:
-        return "not checked"
+        return f"not checked: {report.unchecked}"
     count = (
         f"all {check.total} outputs"
         if check.outputs == check.total

@@ -15,11 +15,11 @@ from isamap.pipeline.arrays import output_names
 from isamap.pipeline.options import Clock
 from isamap.pipeline.result import Arrays, Execution, Result
 from isamap.pipeline.sizes import shape_of
-from isamap.pipeline.way import Choice
+from isamap.pipeline.way import Choice, run_seconds
 from isamap.run.build import build_program, build_shared
 from isamap.run.outcome import Crash
 from isamap.run.program import run_program
-from isamap.run.worker import Loaded, Worker
+from isamap.run.worker import Limits, Loaded, Worker
 from isamap.sim.capacity import SimulationFault
 from isamap.sim.run import simulate
 
@@ -82,7 +82,9 @@ def _native(
     timed: bool,
 ) -> Execution:
     loaded = Loaded(built, _source(result))
-    with clock.stage("run"), Worker() as worker:
+    # Only what runs far longer than it should is taken for endless.
+    limits = Limits(seconds=60.0 + 20 * run_seconds(result, symbols))
+    with clock.stage("run"), Worker(limits) as worker:
         start = perf_counter()
         outputs = _outcome(worker.run(loaded, arrays, symbols, threads))
         elapsed = perf_counter() - start

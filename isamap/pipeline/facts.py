@@ -46,7 +46,7 @@ def report_facts(report: Report) -> Facts:
         "checked": check is not None and check.ok,
         "checked_outputs": check.outputs if check else 0,
         "outputs": check.total if check else 0,
-        "check": check.text if check else "",
+        "check": check.text if check else report.unchecked,
         "seconds": {name: round(value, 6) for name, value in report.seconds.items()},
     }
 

@@ -2,15 +2,16 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+from isamap.diagnostics import LimitError
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.ir.nodes import Kernel
 from isamap.pipeline.execute import build, execute
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Clock, Options
-from isamap.pipeline.result import Check, Execution, Report, Result
-from isamap.pipeline.sizes import sample_symbols
-from isamap.pipeline.verify import prepare_check
+from isamap.pipeline.result import Arrays, Check, Execution, Report, Result
+from isamap.pipeline.sizes import Symbols, sample_symbols
+from isamap.pipeline.verify import Comparer, prepare_check
 from isamap.pipeline.way import choose_way
 
 
@@ -30,30 +31,44 @@ def make_report(
     options, clock = options or Options(), clock or Clock()
     result = map_kernel(kernel, hardware, options, clock.tell)
     clock.seconds.update(result.seconds)
-    execution, check = _run_and_check(result, options, clock)
-    return Report(result, execution, check, {**clock.seconds, "total": clock.total()})
+    execution, check, unchecked = _run_and_check(result, options, clock)
+    seconds = {**clock.seconds, "total": clock.total()}
+    return Report(result, execution, check, unchecked, seconds)
 
 
 def _run_and_check(
     result: Result, options: Options, clock: Clock
-) -> tuple[Execution, Check | None]:
+) -> tuple[Execution, Check | None, str]:
+    """Return how it ran, what the check found and, if there was none, why."""
     symbols = sample_symbols(result.kernel, result.lowered)
     if symbols is None:
         names = ", ".join(result.kernel.symbols)
         hint = f"--set {result.kernel.symbols[0]}=64 gives one"
-        return Execution("none", f"none of the sizes tried for {names} fits", hint), None
+        return Execution("none", f"none of the sizes tried for {names} fits", hint), None, "not run"
     choice = choose_way(result, symbols, options.simulate)
     if choice.way == "none":
-        return Execution("none", choice.reason, choice.hint, symbols), None
+        return Execution("none", choice.reason, choice.hint, symbols), None, "not run"
     with clock.stage("inputs"):
         arrays = random_inputs(result.kernel, symbols, options.seed)
     # The compiler is a process of its own: meanwhile, this one interprets.
     with ThreadPoolExecutor(1) as pool:
         building = pool.submit(build, result, choice, clock)
         with clock.stage("interpret"):
-            compare = prepare_check(result, arrays, symbols, options.seed)
+            compare, unchecked = _expected(result, arrays, symbols, options.seed)
         built = building.result()
     execution = execute(result, choice, built, arrays, symbols, options.threads, clock)
+    if compare is None:
+        return execution, None, unchecked
     assert execution.outputs is not None
     with clock.stage("compare"):
-        return execution, compare(execution.outputs)
+        return execution, compare(execution.outputs), ""
+
+
+def _expected(
+    result: Result, arrays: Arrays, symbols: Symbols, seed: int
+) -> tuple[Comparer | None, str]:
+    """Return what compares outputs with the interpreter's, or why it takes too long."""
+    try:
+        return prepare_check(result, arrays, symbols, seed), ""
+    except LimitError as error:
+        return None, error.diagnostics[0].message

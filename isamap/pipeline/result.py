@@ -154,11 +154,16 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that ``isamap map`` tells."""
+    """Everything that ``isamap map`` tells.
+
+    ``check`` is None, and ``unchecked`` the reason, where nothing was run or the interpreter would
+    take too long.
+    """
 
     result: Result
     execution: Execution
     check: Check | None
+    unchecked: str
     seconds: Mapping[str, float]
 
     @property

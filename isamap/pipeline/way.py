@@ -1,18 +1,23 @@
 """How a mapped kernel can be run: natively, as a program, on the simulator, or not at all."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.native import runnable
+from isamap.lower.cost import estimate
 from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Scope
 from isamap.pipeline.result import Result, Way
 from isamap.pipeline.sizes import array_bytes
 
-# What simulating and running may cost unasked: instruction calls and bytes of arrays.
+# What simulating and running may cost unasked: instruction calls, seconds, bytes of arrays.
 SIMULATED_CALLS = 500_000
+RUN_SECONDS = 120.0
 ARRAY_BYTES = 4 << 30
+# A run holds its inputs, its outputs, copies for the worker, and what the interpreter computes.
+_COPIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +31,15 @@ class Choice:
 
 def choose_way(result: Result, symbols: Mapping[str, int], simulate: bool) -> Choice:
     """Return how to run a mapped kernel at given sizes."""
-    if (size := array_bytes(result.kernel, symbols)) > ARRAY_BYTES:
+    if (size := array_bytes(result.kernel, symbols)) > min(ARRAY_BYTES, _memory() // _COPIES):
         return Choice("none", f"its arrays take {size / (1 << 30):.3g} GiB")
     if simulate:
         return Choice("simulated", "--simulate asks for it")
     native = native_choice(result.accelerator, result.no_c)
     if native.way != "simulated":
+        seconds = run_seconds(result, symbols)
+        if seconds > RUN_SECONDS:
+            return Choice("none", f"it is estimated to run for {seconds:.3g} s")
         return native
     calls = call_count(result.lowered, symbols)
     if calls <= SIMULATED_CALLS:
@@ -54,6 +62,17 @@ def native_choice(accelerator: Accelerator, no_c: str = "") -> Choice:
         return Choice("simulated", missing)
     assert accelerator.toolchain is not None, "runnable() asks for one"
     return Choice("program" if accelerator.toolchain.runner else "native")
+
+
+def run_seconds(result: Result, symbols: Mapping[str, int]) -> float:
+    """Return the estimated seconds of one native run."""
+    cycles = estimate(result.lowered, result.accelerator, symbols).cycles
+    return cycles / float(result.accelerator.clock)
+
+
+def _memory() -> int:
+    """Return the bytes of this machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def call_count(lowered: LoweredKernel, symbols: Mapping[str, int]) -> float:

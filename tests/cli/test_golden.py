@@ -1,0 +1,32 @@
+"""What is printed, as a whole: reviewed as a diff when it changes (pytest --update-golden)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+    from tests.conftest import Golden
+
+HERE = Path(__file__).parent
+CASES = {
+    "map": ["map", "mm.ir", "--hw", "toy.yaml"],
+    "map_two_statements": ["map", "two.ir", "--hw", "toy.yaml", "--set", "N=20", "--all"],
+    "match": ["match", "mm.ir", "--hw", "toy.yaml", "--all"],
+    "nothing_maps": ["map", "exp.ir", "--hw", "toy.yaml"],
+    "hw_show": ["hw", "show", "toy.yaml"],
+    "check": ["check", "mm.ir", "two.ir", "toy.yaml", "wrong.ir"],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_output_is_the_golden_one(
+    name: str, isamap: "Run", golden: "Golden", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(HERE / "golden")
+    done = isamap(*CASES[name])
+    text = f"$ isamap {' '.join(CASES[name])}\n{done.out}"
+    if done.err:
+        text += f"--- stderr\n{done.err}"
+    golden(HERE / "golden" / f"{name}.txt", f"{text}--- exit {done.code}\n")

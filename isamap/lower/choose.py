@@ -25,6 +25,10 @@ TRIED = 5
 """Mappings of one statement that are scheduled, lowered and estimated before the choice."""
 
 
+ALIKE = 1.05
+"""Estimates this close are taken for equal."""
+
+
 @dataclass(frozen=True, slots=True)
 class Alternative:
     """A mapping with its first schedule and estimate, or the reason why it has none."""
@@ -47,14 +51,7 @@ class Choice:
     @property
     def starts(self) -> tuple[tuple[StatementSchedule, ...], ...]:
         """The schedules that a search starts from: for each statement, the best estimate first."""
-        return tuple(
-            tuple(
-                a.schedule
-                for a in sorted((a for a in own if a.estimate is not None), key=_preference)
-                if a.schedule is not None
-            )
-            for own in self.alternatives
-        )
+        return tuple(by_preference(own) for own in self.alternatives)
 
 
 def choose(
@@ -79,14 +76,10 @@ def choose(
         if progress is not None:
             progress(f"scheduling statement {number + 1} of {len(enumerations)}")
         found = alternatives(kernel, accelerator, number, enumeration, threads, symbols, shared)
-        best = min(
-            (a for a in found if a.estimate is not None),
-            key=_preference,
-            default=None,
-        )
-        if best is None or best.schedule is None:
+        ordered = by_preference(found)
+        if not ordered:
             raise NoMappingError(_no_mapping(enumeration, found, accelerator))
-        chosen.append(best.schedule)
+        chosen.append(ordered[0])
         considered.append(found)
     schedule = Schedule(tuple(chosen))
     lowered = lower(kernel, accelerator, schedule, shared)
@@ -125,11 +118,21 @@ def alternatives(
     return tuple(found)
 
 
-def _preference(alternative: Alternative) -> tuple[float, int]:
-    """Order by estimate, to two digits; of equals, the instruction that does more comes first."""
-    assert alternative.estimate is not None
-    cycles = float(f"{alternative.estimate.cycles:.1e}")
-    return cycles, -size(alternative.mapping.matching.needle.value)
+def by_preference(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]:
+    """Return the schedules, best first.
+
+    That is by estimate; among those within :data:`ALIKE` of the best, the instruction that does
+    more of the statement comes first.
+    """
+    known = [(a.estimate.cycles, a.schedule) for a in found if a.estimate and a.schedule]
+    least = min((cycles for cycles, _ in known), default=0.0)
+
+    def rank(item: tuple[float, StatementSchedule]) -> tuple[int, float]:
+        cycles, schedule = item
+        covered = size(schedule.mapping.matching.needle.value)
+        return (-covered if cycles <= ALIKE * least else 1, cycles)
+
+    return tuple(schedule for _, schedule in sorted(known, key=rank))
 
 
 def _no_mapping(

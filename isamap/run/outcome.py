@@ -22,7 +22,8 @@ class Crash:
 
     ``kind`` is ``crash`` (ended by ``signal``, or by an unexpected exit), ``timeout``, ``memory``
     (a limit was reached), ``refused`` (the function returned non-zero) or ``unloadable`` (no such
-    library or function).  ``command`` repeats what was started.
+    library or function).  ``command`` repeats what was started, '' where no
+    command can.
     """
 
     kind: Kind

@@ -19,7 +19,7 @@ import numpy as np
 from isamap.emit.source import CSource
 from isamap.run.arguments import check_arrays
 from isamap.run.outcome import Crash
-from isamap.run.process import command_text, signal_name, stop
+from isamap.run.process import signal_name, stop
 from isamap.run.protocol import Layout, layout_of, view
 
 Arrays: TypeAlias = Mapping[str, np.ndarray]
@@ -100,10 +100,12 @@ class Worker:
 
         All kernels have the same parameters.  A sample is the mean over at least ``window``
         seconds; samples of the kernels are taken by turns, on one core if there is one thread.
-        ``inout`` arrays keep changing from call to call.
+        There are fewer, but one at least, where they take longer than half the time limit; the
+        limit itself is for each kernel.  ``inout`` arrays keep changing from call to call.
         """
-        seconds = self.limits.seconds + 4 * repeats * window * len(kernels)
-        more = {"repeats": repeats, "window": window, "pin": threads == 1}
+        seconds = self.limits.seconds * len(kernels)
+        budget = self.limits.seconds / 2
+        more = {"repeats": repeats, "window": window, "budget": budget, "pin": threads == 1}
         answer = self._ask("time", kernels, arrays, symbols, threads, seconds, more)
         if isinstance(answer, Crash):
             return answer
@@ -175,10 +177,10 @@ class _Process:
         theirs_in, self.requests = os.pipe()
         self.answers, theirs_out = os.pipe()
         # Isolated and without site packages: it starts in some 20 ms and finds only the library.
-        self.command = [sys.executable, "-I", "-S", str(_SCRIPT)]
+        command = [sys.executable, "-I", "-S", str(_SCRIPT)]
         descriptors = (theirs_in, theirs_out, self.file)
         self.child = subprocess.Popen(
-            [*self.command, *map(str, descriptors)],
+            [*command, *map(str, descriptors)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self.errors,
@@ -259,12 +261,12 @@ class _Process:
         if answer is None:
             stop(self.child)
             self.child.wait()
-            return Crash("timeout", None, f"no result after {seconds:g} s", self._repeat())
+            return Crash("timeout", None, f"no result after {seconds:g} s", "")
         if not answer:
             return self._ended()
         found: dict[str, Any] = json.loads(answer)
         if "error" in found:
-            return Crash(found["error"], None, found["detail"], self._repeat())
+            return Crash(found["error"], None, found["detail"], "")
         return found
 
     def _line(self, until: float) -> bytes | None:
@@ -288,14 +290,11 @@ class _Process:
         if code < 0:
             name = signal_name(-code)
             if name == "SIGXCPU":
-                return Crash("timeout", name, "the processor time is used up", self._repeat())
+                return Crash("timeout", name, "the processor time is used up", "")
             detail = "the kernel crashed" + (f": {told}" if told else "")
-            return Crash("crash", name, detail, self._repeat())
+            return Crash("crash", name, detail, "")
         detail = f"the worker ended with status {code}" + (f": {told}" if told else "")
-        return Crash("crash", None, detail, self._repeat())
-
-    def _repeat(self) -> str:
-        return command_text(self.command)
+        return Crash("crash", None, detail, "")
 
 
 def _unnamed_file() -> int:

@@ -128,6 +128,7 @@ class Worker:
 
     def _time(self, request: dict[str, Any]) -> dict[str, Any]:
         calls = self._calls(request)
+        end = time.monotonic() + request["budget"]
         before = os.sched_getaffinity(0)
         if request["pin"]:
             os.sched_setaffinity(0, {max(before)})
@@ -142,6 +143,8 @@ class Worker:
             for _ in range(request["repeats"]):
                 for call, count, taken in zip(calls, counts, samples, strict=True):
                     taken.append(_seconds(call, count) / count)
+                if time.monotonic() > end:
+                    break
         finally:
             os.sched_setaffinity(0, before)
         return {"result": 0, "samples": samples}

@@ -1,7 +1,6 @@
 """Loading: what ships, what is inherited, what is trusted, and that the published schema holds."""
 
 import json
-import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -255,16 +254,6 @@ def _signature(instruction: Any) -> tuple[str, ...] | None:
     if value.op in ("cast", "sat"):
         return (value.op, value.args[0].dtype.name, value.dtype.name)
     return (value.op, value.args[-1].dtype.name)
-
-
-def test_the_documented_example_loads_and_compiles(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "hardware.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert blocks
-    write(tmp_path, sse=blocks[0])
-    accelerator = load_hardware(str(tmp_path / "sse.yaml"))
-    assert accelerator.entries[0].name == "mulps_addps"
-    assert accelerator.entry("c_add_f32").emit == "{r} = {a} + {b};"
 
 
 def test_every_field_is_documented() -> None:

@@ -2,7 +2,9 @@
 
 import ctypes
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -228,26 +230,46 @@ def native_names() -> list[str]:
     return [name for name in shipped_names() if load_hardware(name).toolchain is not None]
 
 
-@pytest.mark.parametrize("name", native_names())
-def test_templates_do_what_their_statements_say(name: str, tmp_path: Path) -> None:
-    accelerator = load_hardware(name)
+def check_templates(accelerator: Accelerator, inherited: frozenset[str], folder: Path) -> int:
+    """Compare every own template with its statement; return how many were."""
     if reason := runnable(accelerator):
-        pytest.skip(f"{name} cannot run here: {reason}")
-    inherited = {e.name for e in load_hardware("portable_c").entries}
-    entries = [
-        entry
-        for entry in accelerator.entries
-        if entry.emit is not None and (name == "portable_c" or entry.name not in inherited)
-    ]
+        pytest.skip(f"{accelerator.name} cannot run here: {reason}")
+    entries = [e for e in accelerator.entries if e.emit is not None and e.name not in inherited]
     chosen = [case for entry in entries for case in cases(entry, accelerator)]
-    assert len(chosen) > 100
-    caller = Caller(accelerator, build(accelerator, chosen, tmp_path))
+    caller = Caller(accelerator, build(accelerator, chosen, folder))
     wrong = []
     for case in chosen:
         seed = int.from_bytes(hashlib.sha256(case.symbol.encode()).digest()[:4], "little")
-        generator = np.random.default_rng(seed)
         try:
-            caller.check_often(case, generator)
+            caller.check_often(case, np.random.default_rng(seed))
         except AssertionError as error:
             wrong.append(str(error).split("\nassert", 1)[0])
     assert not wrong, f"{len(wrong)} of {len(chosen)} wrong:\n" + "\n".join(wrong[:30])
+    return len(chosen)
+
+
+@pytest.mark.parametrize("name", native_names())
+def test_templates_do_what_their_statements_say(name: str, tmp_path: Path) -> None:
+    accelerator = load_hardware(name)
+    inherited = frozenset[str]()
+    if name != "portable_c":
+        inherited = frozenset(entry.name for entry in load_hardware("portable_c").entries)
+    assert check_templates(accelerator, inherited, tmp_path) > 100
+
+
+def test_the_documented_example_does_what_it_says(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "hardware.md").read_text(encoding="utf-8")
+    (example, *_) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "sse.yaml").write_text(example, encoding="utf-8")
+    accelerator = load_hardware(str(tmp_path / "sse.yaml"), trust=True)
+    assert accelerator.entry("c_add_f32").emit == "{r} = {a} + {b};"
+    inherited = frozenset(entry.name for entry in load_hardware("portable_c").entries)
+    assert check_templates(accelerator, inherited, tmp_path) >= 7
+
+
+def test_a_wrong_template_is_found(tmp_path: Path) -> None:
+    accelerator = load_hardware("portable_c")
+    entry = replace(accelerator.entry("c_max_f32"), emit="{r} = {a} > {b} ? {a} : {b};")
+    wrong = replace(accelerator, entries=(entry,))
+    with pytest.raises(AssertionError, match=r"a = nan, b = .*: expected nan"):
+        check_templates(wrong, frozenset(), tmp_path)

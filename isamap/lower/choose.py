@@ -7,6 +7,7 @@ from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
+from isamap.lower.capacity import excess
 from isamap.lower.cost import Estimate, estimate
 from isamap.lower.lower import lower, statement_kernel
 from isamap.lower.nodes import LoweredKernel
@@ -98,24 +99,56 @@ def alternatives(
 ) -> tuple[Alternative, ...]:
     """Return the mappings of one statement that were tried, in the order of the enumeration."""
     bound = bind_extents(kernel)
-    buffers = {b.name: b for b in bound.buffers}
     alone = statement_kernel(kernel, number)
-    quick = {id(m): quick_cycles(m, producers, buffers) for m in enumeration.mappings[:RANKED]}
+    buffers = {b.name: b for b in bound.buffers}
+    quick = {
+        id(m): quick_cycles(m, producers, buffers, kernel.permissions)
+        for m in enumeration.mappings[:RANKED]
+    }
     ordered = sorted(enumeration.mappings[:RANKED], key=lambda m: quick[id(m)])
     found: list[Alternative] = []
     scheduled = 0
+    seen: set[object] = set()
     for mapping in ordered:
+        # Operand orders of one cost are the same program for a symmetric instruction.
+        alike = (
+            mapping.matching.needle.name,
+            mapping.matching.placements,
+            tuple(mapping.tile.items()),
+            quick[id(mapping)],
+        )
+        if alike in seen:
+            continue
+        seen.add(alike)
         if scheduled >= TRIED or (scheduled and quick[id(mapping)] > 4 * quick[id(ordered[0])]):
             break
         try:
-            schedule = first_schedule(mapping, accelerator, producers, buffers, threads)
-            lowered = lower(alone, accelerator, Schedule((schedule,)), producers)
+            schedule, lowered = _fitting(mapping, bound, alone, accelerator, producers, threads)
         except ScheduleError as error:
             found.append(Alternative(mapping, None, None, error.diagnostics[0].message))
             continue
         scheduled += 1
         found.append(Alternative(mapping, schedule, estimate(lowered, accelerator, symbols)))
     return tuple(found)
+
+
+def _fitting(
+    mapping: matching.Mapping,
+    bound: Kernel,
+    alone: Kernel,
+    accelerator: Accelerator,
+    producers: Producers,
+    threads: int,
+) -> tuple[StatementSchedule, LoweredKernel]:
+    """Return a first schedule that fits the machine's storages; ScheduleError if none does."""
+    over = None
+    for small in (False, True):
+        schedule = first_schedule(mapping, accelerator, producers, bound, threads, small)
+        lowered = lower(alone, accelerator, Schedule((schedule,)), producers)
+        over = excess(lowered, accelerator)
+        if over is None:
+            return schedule, lowered
+    raise ScheduleError(Diagnostic("E403", over or ""))
 
 
 def by_preference(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]:

@@ -68,7 +68,7 @@ class StatementLowering:
         self.tile = {v: self.mapping.tile.get(v, 1) for v in self.extents}
         self.order = self._order()
         self.block = self._block()
-        self.fillers = fillers(self.matching)
+        self.fillers = fillers(self.matching, context.kernel.permissions)
         self.copies: list[Copy] = []
         self.references = self._references()
         self.output = self._output()

@@ -20,8 +20,7 @@ from isamap.run.build import build_program, build_shared
 from isamap.run.outcome import Crash
 from isamap.run.program import run_program
 from isamap.run.worker import Limits, Loaded, Worker
-from isamap.sim.capacity import SimulationFault
-from isamap.sim.run import simulate
+from isamap.sim.run import SimulationFault, simulate
 
 # Timed runs after the first: enough for a median, short enough not to be waited for.
 _REPEATS, _TIMED_SECONDS = 5, 0.5

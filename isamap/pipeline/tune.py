@@ -14,7 +14,7 @@ from isamap.pipeline.options import Options, Tell
 from isamap.pipeline.result import Tuning
 from isamap.pipeline.sizes import sample_symbols
 from isamap.pipeline.way import native_choice
-from isamap.schedule.space import Space, space
+from isamap.schedule.space import space
 from isamap_search.clock import Clock
 from isamap_search.objective import Candidate, Model
 from isamap_search.records import Key, Record, Records, described, recalled
@@ -44,8 +44,8 @@ def tune(
     ToolError when nothing that was tried could be run.
     """
     assert options.tune is not None
-    buffers = {buffer.name: buffer for buffer in bind_extents(kernel).buffers}
-    choices = space(hardware, buffers, choice.starts, Producers(hardware), options.threads)
+    bound = bind_extents(kernel)
+    choices = space(hardware, bound, choice.starts, Producers(hardware), options.threads)
     symbols = sample_symbols(kernel, choice.lowered) or {}
     model = Model(kernel, hardware, choices, symbols)
     records = Records(options.records) if options.records else None
@@ -70,20 +70,6 @@ def tune(
         found.trials, found.failed, found.measured, found.first, score, found.interrupted
     )
     return Tuned(found.best, tuning)
-
-
-def _space(kernel: Kernel, hardware: Accelerator, choice: Choice, threads: int) -> Space:
-    """Return the space around the alternatives of each statement, the chosen one first."""
-    starts = []
-    for chosen, tried in zip(choice.schedule.statements, choice.alternatives, strict=True):
-        possible = sorted(
-            (a.estimate.cycles, number, a.schedule)
-            for number, a in enumerate(tried)
-            if a.estimate is not None and a.schedule is not None and a.schedule != chosen
-        )
-        starts.append([chosen, *(schedule for _, _, schedule in possible)])
-    buffers = {b.name: b for b in bind_extents(kernel).buffers}
-    return space(hardware, buffers, starts, Producers(hardware), threads)
 
 
 def _remembered(model: Model, records: Records, key: Key) -> list[tuple[int, ...]]:

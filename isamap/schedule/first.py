@@ -15,7 +15,7 @@ import numpy as np
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.nodes import Access, Buffer
+from isamap.ir.nodes import Access, Kernel
 from isamap.mapping.matching import Mapping
 from isamap.mapping.produce import Producers
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
@@ -47,17 +47,23 @@ def first_schedule(
     mapping: Mapping,
     accelerator: Accelerator,
     producers: Producers,
-    buffers: Dict[str, Buffer],
+    kernel: Kernel,
     threads: int = 1,
+    small: bool = False,
 ) -> StatementSchedule:
-    """Return a schedule for one mapping of a statement.
+    """Return a schedule for one mapping of a statement of ``kernel``, whose extents are bound.
+
+    ``small`` takes the smallest register block, for machines with little room.
 
     ScheduleError if an operand can reach the instruction in no way.
     """
-    treatments = Treatments(mapping, producers, buffers)
+    buffers = {buffer.name: buffer for buffer in kernel.buffers}
+    treatments = Treatments(mapping, producers, buffers, kernel.permissions)
     chosen, costs = first_treatments(mapping, treatments)
     shape = read_shape(mapping)
-    block = choose_block(shape, accelerator, costs)
+    block = rank_blocks(shape, accelerator, costs)[0]
+    if small:
+        block = {v: 1 for v in shape.extents}
     chosen = _pack_aliased(shape, chosen, accelerator, treatments)
     levels = order_levels(shape, block, accelerator, threads)
     return StatementSchedule(mapping, levels, tuple(chosen))
@@ -112,11 +118,6 @@ def _names(access: Access) -> frozenset[str]:
 
 
 # --- the register block -------------------------------------------------------------------------
-def choose_block(shape: Shape, accelerator: Accelerator, costs: Dict[str, float]) -> dict[str, int]:
-    """Return how many tiles of each variable a register block holds."""
-    return rank_blocks(shape, accelerator, costs)[0]
-
-
 def rank_blocks(
     shape: Shape, accelerator: Accelerator, costs: Dict[str, float]
 ) -> list[dict[str, int]]:
@@ -193,6 +194,8 @@ def _score(
         resident.setdefault(entry.storage(operand), []).append(count)
     for name, counts in resident.items():
         storage = accelerator.storage(name)
+        if storage.kind == "scratchpad" and _bytes(shape, block, name) > (storage.size or 0):
+            return None
         if storage.kind != "registers" or storage.count is None:
             continue
         # One operand streams through a register or two; the others stay for the whole block.
@@ -210,6 +213,18 @@ def _score(
         waste *= -(-shape.extents[v] // step) * step / max(1, shape.extents[v])
     per_call = loads / calls
     return float((max(compute, per_call) + 0.25 * per_call) * waste**0.5)
+
+
+def _bytes(shape: Shape, block: dict[str, int], storage: str) -> int:
+    """Return the bytes of the fragments of a block that lie in a scratchpad."""
+    instruction = shape.mapping.matching.needle.entry.instruction
+    held = 0
+    for operand, _ in shape.mapping.matching.operands:
+        buffer = instruction.operand(operand)
+        if buffer.storage == storage:
+            size = prod(extent.constant or 1 for extent in buffer.shape) * buffer.dtype.bytes
+            held += size * _fragments(shape, operand, block)
+    return held
 
 
 def _fragments(shape: Shape, operand: str, block: Dict[str, int]) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping as Dict
 from math import prod
 
-from isamap.ir.nodes import Buffer
+from isamap.ir.nodes import Buffer, Permissions
 from isamap.mapping.fragment import Reference
 from isamap.mapping.layout import direct
 from isamap.mapping.matching import Mapping
@@ -18,7 +18,12 @@ COPY = 1.0
 """Cycles an element that is copied into a packed operand, or out of a staged result."""
 
 
-def quick_cycles(mapping: Mapping, producers: Producers, buffers: Dict[str, Buffer]) -> float:
+def quick_cycles(
+    mapping: Mapping,
+    producers: Producers,
+    buffers: Dict[str, Buffer],
+    permissions: Permissions,
+) -> float:
     """Return a rough count of cycles: calls, packing, staging, and loads without any reuse.
 
     Infinity if some operand cannot reach the instruction.
@@ -30,7 +35,7 @@ def quick_cycles(mapping: Mapping, producers: Producers, buffers: Dict[str, Buff
     entry = matching.needle.entry
     calls = prod(tiles.values())
     cycles = calls * float(entry.throughput)
-    treatments = Treatments(mapping, producers, buffers)
+    treatments = Treatments(mapping, producers, buffers, permissions)
     for operand, _ in matching.operands:
         kinds = treatments.feasible(operand)
         if kinds is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.nodes import Buffer
+from isamap.ir.nodes import Kernel
 from isamap.mapping.produce import Producers
 from isamap.schedule.first import (
     Shape,
@@ -68,14 +68,17 @@ class Space:
 
 def space(
     accelerator: Accelerator,
-    buffers: Mapping[str, Buffer],
+    kernel: Kernel,
     starts: Sequence[Sequence[StatementSchedule]],
     producers: Producers,
     threads: int = 1,
 ) -> Space:
-    """Return the space around some schedules of each statement, the best of each first."""
+    """Return the space around some schedules of each statement, the best of each first.
+
+    ``kernel`` has its extents bound.
+    """
     makers = tuple(
-        _Maker(f"{number}.", accelerator, buffers, tuple(own), producers, threads)
+        _Maker(f"{number}.", accelerator, kernel, tuple(own), producers, threads)
         for number, own in enumerate(starts)
     )
     return Space(tuple(choice for maker in makers for choice in maker.choices()), makers)
@@ -87,7 +90,7 @@ class _Maker:
 
     prefix: str
     accelerator: Accelerator
-    buffers: Mapping[str, Buffer]
+    kernel: Kernel
     starts: tuple[StatementSchedule, ...]
     producers: Producers
     threads: int
@@ -125,7 +128,9 @@ class _Maker:
     def _facts(self, start: int) -> tuple[Shape, Treatments, list[dict[str, int]]]:
         if start not in self._known:
             mapping = self.starts[start].mapping
-            treatments = Treatments(mapping, self.producers, self.buffers)
+            buffers = {buffer.name: buffer for buffer in self.kernel.buffers}
+            permissions = self.kernel.permissions
+            treatments = Treatments(mapping, self.producers, buffers, permissions)
             _, costs = first_treatments(mapping, treatments)
             shape = read_shape(mapping)
             blocks = rank_blocks(shape, self.accelerator, costs)[:BLOCKS]

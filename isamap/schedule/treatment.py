@@ -3,7 +3,7 @@
 from collections.abc import Mapping as Dict
 
 from isamap.ir.index import Index
-from isamap.ir.nodes import Access, Buffer, Literal
+from isamap.ir.nodes import Access, Buffer, Literal, Permissions
 from isamap.ir.statements import accesses
 from isamap.mapping.filler import fillers
 from isamap.mapping.fragment import Fragment, Reference
@@ -25,12 +25,18 @@ def inputs(mapping: Mapping) -> tuple[tuple[str, Access], ...]:
 class Treatments:
     """Answers which treatments of an operand the machine has instructions for."""
 
-    def __init__(self, mapping: Mapping, producers: Producers, buffers: Dict[str, Buffer]) -> None:
+    def __init__(
+        self,
+        mapping: Mapping,
+        producers: Producers,
+        buffers: Dict[str, Buffer],
+        permissions: Permissions,
+    ) -> None:
         self.mapping = mapping
         self.producers = producers
         self.buffers = buffers
         self.extents = {v.name: v.extent for v in mapping.matching.statement.variables}
-        self.fillers = fillers(mapping.matching)
+        self.fillers = fillers(mapping.matching, permissions)
         self._references: dict[tuple[str, Access, Treatment], Reference | None] = {}
         self._costs: dict[tuple[str, Treatment], float | None] = {}
         self.ragged = frozenset(

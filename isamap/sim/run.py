@@ -17,9 +17,13 @@ from isamap.interp.arithmetic import Arithmetic
 from isamap.interp.call import Plan
 from isamap.interp.rounding import Values
 from isamap.ir.nodes import Kernel
+from isamap.lower.capacity import excess, peak_use
 from isamap.lower.nodes import Call, LoweredKernel, Register, Window
-from isamap.sim.capacity import check_capacity
 from isamap.sim.lowered import run_lowered
+
+
+class SimulationFault(Exception):
+    """A lowered kernel does not fit the machine it is for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,9 @@ def simulate(
     Outputs are as :func:`isamap.sim.lowered.run_lowered` gives them, one core is simulated.
     SimulationFault if a storage overflows, LoweredFault if the lowered kernel is wrong.
     """
-    peak = check_capacity(lowered, accelerator)
+    peak = peak_use(lowered, accelerator)
+    if (over := excess(lowered, accelerator)) is not None:
+        raise SimulationFault(over)
     account = _Account(accelerator)
     outputs = run_lowered(
         lowered, accelerator, arrays, symbols, kernel=kernel, arithmetic=arithmetic, tracer=account

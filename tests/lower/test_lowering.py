@@ -93,8 +93,7 @@ def test_schedules_around_the_first_compute_the_kernel(name: str, hardware: str)
         pytest.skip("the machine lacks the operation")
     choice = first_choice(kernel, accelerator)
     producers = Producers(accelerator)
-    buffers = {b.name: b for b in bind_extents(kernel).buffers}
-    around = space(accelerator, buffers, choice.starts, producers)
+    around = space(accelerator, bind_extents(kernel), choice.starts, producers)
     source = random.Random(name)
     done = 0
     for _ in range(60):

@@ -7,10 +7,6 @@ from isamap.hw.accelerator import Accelerator, Storage
 from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Register, Scope
 
 
-class SimulationFault(Exception):
-    """A lowered kernel does not fit the machine it is for."""
-
-
 def peak_use(lowered: LoweredKernel, accelerator: Accelerator) -> dict[str, int]:
     """Return the greatest use of each storage that holds registers: bytes, or whole registers.
 
@@ -20,8 +16,8 @@ def peak_use(lowered: LoweredKernel, accelerator: Accelerator) -> dict[str, int]
     return _peak(lowered.body, storages)
 
 
-def check_capacity(lowered: LoweredKernel, accelerator: Accelerator) -> dict[str, int]:
-    """Return :func:`peak_use`; SimulationFault if a storage is too small.
+def excess(lowered: LoweredKernel, accelerator: Accelerator) -> str | None:
+    """Return which storage is too small for a lowered kernel and by how much, or None.
 
     The compiler of a machine with a toolchain spills what its registers cannot hold, so only
     scratchpads are limits there.
@@ -31,11 +27,11 @@ def check_capacity(lowered: LoweredKernel, accelerator: Accelerator) -> dict[str
         needed, capacity = use.get(storage.name, 0), _capacity(storage, accelerator)
         if capacity is not None and needed > capacity:
             unit = "bytes" if storage.kind == "scratchpad" else "registers"
-            raise SimulationFault(
+            return (
                 f"{lowered.name} needs {needed} {unit} of {storage.name}, which has {capacity}: "
                 f"{needed - capacity} {unit} over"
             )
-    return use
+    return None
 
 
 def _capacity(storage: Storage, accelerator: Accelerator) -> int | None:

@@ -95,7 +95,7 @@ class Buffer:
     value read outside the shape; without one, reading outside is an error.  ``values`` are the
     least and largest element (both included).  ``strides`` are pitches in elements of an
     instruction's memory operand (None: dense row-major); a name that is no extent stands for any
-    pitch.
+    pitch.  ``order`` is the order of the bytes of an element in memory (reserved: only little).
     """
 
     name: str
@@ -107,6 +107,7 @@ class Buffer:
     values: tuple[Literal, Literal] | None = None
     strides: tuple[Index, ...] | None = None
     span: Span | None = _span()
+    order: OneOf["little", "big"] = "little"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ class Operation:
     ``rule`` says how types go: ``same`` (all arguments and the result have one type), ``float`` and
     ``integer`` (the same, floats or integers only), ``bits`` (integers or bool), ``compare``
     (arguments of one type, result bool), ``select`` (bool, then two of the result's type), ``cast``
-    (any argument, result named).  ``same`` and ``cast`` apply to bool if ``on_bool``; ``to_float``
-    says whether a ``cast`` may have a float result.  ``precedence`` is that of the printed
-    operator, None for calls.
+    (any argument, result named).  ``same`` applies to bool only if ``on_bool``.  ``precedence`` is
+    that of the printed operator, None for calls.
     """
 
     name: str
@@ -25,7 +24,6 @@ class Operation:
     commutative: bool = False
     associative: bool = False
     on_bool: bool = False
-    to_float: bool = False
 
 
 _TABLE = (
@@ -52,10 +50,8 @@ _TABLE = (
     Operation("max", 2, "same", commutative=True, associative=True, on_bool=True),
     Operation("abs", 1, "same"),
     Operation("select", 3, "select"),
-    # Float to integer truncates; integers wrap; floats round to even.
-    Operation("cast", 1, "cast", on_bool=True, to_float=True),
-    # Clamps to the range of the integer type, rounding to nearest even first.
-    Operation("sat", 1, "cast"),
+    Operation("cast", 1, "cast"),  # float to integer truncates; integers wrap; floats round to even
+    Operation("sat", 1, "cast"),  # clamps to the target's range, rounding to nearest even first
     Operation("round", 1, "float"),  # to the nearest whole number, ties to even
     Operation("floor", 1, "float"),
     Operation("ceil", 1, "float"),

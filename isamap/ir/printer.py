@@ -88,6 +88,8 @@ def print_buffer(buffer: Buffer) -> str:
     if buffer.values is not None:
         low, high = buffer.values
         text += f" values {low.text} .. {high.text}"
+    if buffer.order != "little":
+        text += f" order {buffer.order}"
     return text
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from isamap.ir.dtype import DType
-from isamap.ir.index import Index, const, var
+from isamap.ir.index import Div, Index, Mod, Name, Read, const, var
 from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Literal, Op, Reduction, Statement
 
 
@@ -65,6 +65,45 @@ def zero_based(statement: Statement) -> Statement:
     moved = substitute(replace(statement, variables=()), shifted)
     variables = tuple(replace(v, lower=const(0)) for v in statement.variables)
     return replace(moved, variables=variables)
+
+
+def names_in_order(index: Index) -> tuple[str, ...]:
+    """Return the names in an index, those inside its parts included, as they are printed."""
+    found: dict[str, None] = {}
+    for atom in index.atoms:
+        match atom:
+            case Name(name):
+                found.setdefault(name)
+            case Div(value, _) | Mod(value, _):
+                found.update(dict.fromkeys(names_in_order(value)))
+            case Read(_, indices):
+                for part in indices:
+                    found.update(dict.fromkeys(names_in_order(part)))
+    return tuple(found)
+
+
+def used_names(target: Access, value: Expr) -> tuple[str, ...]:
+    """Return the variables and extents of a statement: the target's first, then the value's."""
+    return tuple(
+        dict.fromkeys(
+            name
+            for part in (target, value)
+            for index in _indices(part)
+            for name in names_in_order(index)
+        )
+    )
+
+
+def _indices(expr: Expr) -> tuple[Index, ...]:
+    match expr:
+        case Access(_, indices, _):
+            return indices
+        case Coordinate(index, _):
+            return (index,)
+        case Op(_, args, _):
+            return tuple(index for arg in args for index in _indices(arg))
+        case Literal():
+            return ()
 
 
 def reduction_variables(statement: Statement) -> tuple[str, ...]:

@@ -1,0 +1,41 @@
+"""Questions about integers in SMT-LIB, answered by Z3: yes with a model, no, or unknown.
+
+Z3 is imported on first use because that takes 0.1 s.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``sat`` with the values of the names asked for, ``unsat``, or ``unknown`` with the reason."""
+
+    verdict: Literal["sat", "unsat", "unknown"]
+    values: dict[str, int]
+    reason: str = ""
+
+
+def ask(names: Iterable[str], assertions: Iterable[str], milliseconds: int = 5000) -> Answer:
+    """Return whether integers ``names`` exist for which all assertions hold.
+
+    Assertions are SMT-LIB terms of sort Bool; a name stands in them as ``|name|``.  The solver is
+    stopped after ``milliseconds``.
+    """
+    import z3
+
+    declared = tuple(names)
+    lines = [f"(declare-const |{name}| Int)" for name in declared]
+    lines += [f"(assert {assertion})" for assertion in assertions]
+    solver = z3.Solver()
+    solver.set("timeout", milliseconds)
+    solver.from_string("\n".join(lines))
+    verdict = solver.check()
+    if verdict == z3.unsat:
+        return Answer("unsat", {})
+    if verdict != z3.sat:
+        return Answer("unknown", {}, solver.reason_unknown())
+    model = solver.model()
+    values = {name: model.eval(z3.Int(name), model_completion=True) for name in declared}
+    return Answer("sat", {name: value.as_long() for name, value in values.items()})

@@ -1,0 +1,206 @@
+"""Statements: their accesses and ranges once, and their types for every instance."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import cast
+
+from isamap.ir.dtype import DType
+from isamap.ir.nodes import Reduction, Statement, Variable
+from isamap.ir.operations import OPERATIONS, REDUCTION_OPERATIONS
+from isamap.ir.statements import used_names
+from isamap.text.context import Placed, Scope
+from isamap.text.coverage import Writer, twice, unwritten, writer
+from isamap.text.domains import Ranges, check_inside, ranges_of
+from isamap.text.proof import Witness
+from isamap.text.syntax import Broken, StatementItem
+from isamap.text.uses import Use, Uses, uses_of
+from isamap.text.values import Typing, applies
+
+
+@dataclass(slots=True)
+class Plan:
+    """A statement apart from types; ``order`` is that of its variables, once it is known."""
+
+    uses: Uses
+    ranges: Ranges | None
+    order: tuple[str, ...] | None = None
+
+
+@dataclass(slots=True)
+class Body:
+    """The statements of a definition, checked in order.
+
+    ``writers`` are the targets so far of each buffer, ``first`` the reduction of its first one,
+    ``settled`` the buffers about whose elements there is nothing more to say.
+    """
+
+    scope: Scope
+    plans: list[Plan] = field(default_factory=list)
+    writers: dict[str, list[Writer]] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
+    settled: set[str] = field(default_factory=set)
+
+    def add(self, item: StatementItem) -> None:
+        """Check a statement's accesses, ranges and order, and keep it."""
+        scope = self.scope
+        uses = uses_of(scope, item)
+        ranges = ranges_of(scope, uses)
+        self.plans.append(Plan(uses, ranges))
+        for use in uses.accesses:
+            if not use.target:
+                self._check_read(use)
+        target = uses.target
+        if target is None:
+            self._forgive(item)
+            return
+        role = target.buffer.item.role
+        if role.text in ("in", "const"):
+            note = scope.note(f"{target.name} is declared here", target.buffer.item.name)
+            message = f"{target.name} is '{role.text}' and cannot be written"
+            hint = "what is written is out, inout or local"
+            scope.fail("E026", message, item.target, hint, (note,))
+        if ranges is None:
+            self.settled.add(target.name)
+        else:
+            before = len(scope.errors.found)
+            check_inside(scope, uses, ranges)
+            if len(scope.errors.found) > before:
+                self.settled.add(target.name)
+            else:
+                self._check_target(uses, target, ranges)
+        self.first.setdefault(target.name, item.reduction.text)
+
+    def _forgive(self, item: StatementItem) -> None:
+        """Say nothing about the elements of a buffer whose target is not understood."""
+        if not isinstance(item.target, Broken):
+            name = item.target.buffer.text
+            self.settled.add(name)
+            self.first.setdefault(name, item.reduction.text)
+
+    # --- order ------------------------------------------------------------------------------------
+    def _check_read(self, use: Use) -> None:
+        """Report a read of elements that nothing has written yet."""
+        scope, name = self.scope, use.name
+        if use.buffer.item.role.text not in ("local", "out"):
+            return
+        if name not in self.first:
+            message = f"{name} is read before it is written"
+            scope.fail("E027", message, use.node, "write it in a statement before this one")
+            self.first[name] = ""
+        elif self.first[name] == "=" and name not in self.settled:
+            self.settled.add(name)
+            self._check_written(name, use.node, "E027", "read before it is written")
+
+    def _check_written(
+        self, name: str, node: Placed, code: str, what: str, hint: str | None = None
+    ) -> None:
+        scope = self.scope
+        with scope.deciding(node, f"every element of {name} is written"):
+            found = unwritten(scope, self.writers[name])
+            if found is not None:
+                element, symbols = found
+                shown = f"{name}[{', '.join(map(str, element))}]"
+                message = f"{shown} is {what}{_at(symbols)}"
+                scope.fail(code, message, node, hint)
+
+    def _check_target(self, uses: Uses, target: Use, ranges: Ranges) -> None:
+        scope = self.scope
+        one = writer(scope, target, ranges)
+        own = [use for use in uses.accesses if use.name == target.name and not use.target]
+        for use in own:
+            if use.indices != target.indices:
+                message = f"the statement writes {target.name} and reads other elements of it"
+                hint = "its iterations have no order: write to a local buffer first"
+                scope.fail("E047", message, use.node, hint)
+        assigns = uses.item.reduction.text == "="
+        if assigns or own:
+            with scope.deciding(uses.item, f"{target.name} is written once everywhere"):
+                pair = twice(scope, one)
+                if pair is not None:
+                    self._report_twice(uses, target, one, pair, assigns)
+        self.writers.setdefault(target.name, []).append(one)
+
+    def _report_twice(
+        self,
+        uses: Uses,
+        target: Use,
+        one: Writer,
+        pair: tuple[Witness, Witness],
+        assigns: bool,
+    ) -> None:
+        missing = [name for name in pair[0] if name in one.ranges and name not in one.used]
+        if missing:
+            reason = f"{missing[0]} is not in the target: every {missing[0]}"
+            message = f"{reason} writes the same elements of {target.name}"
+        else:
+            at = [int(index.evaluate(pair[0])) for index in one.indices]
+            points = [_point(point, one.used) for point in pair]
+            message = (
+                f"{target.name}[{', '.join(map(str, at))}] is written twice: "
+                f"for {points[0]} and for {points[1]}"
+            )
+        if assigns:
+            hint = "reduce, with += or max=, or let the target have every variable"
+            self.scope.fail("E025", message, uses.item.target, hint)
+        else:
+            hint = "its iterations have no order: write to a local buffer first"
+            self.scope.fail("E047", f"{message}, and reads them", uses.item.target, hint)
+
+    def finish(self) -> None:
+        """Check what only the whole body tells: that every element of an out is written."""
+        scope = self.scope
+        for name, declared in scope.buffers.items():
+            if declared.item.role.text != "out" or name in self.settled:
+                continue
+            if name not in self.first:
+                message = f"no statement writes {name}"
+                scope.fail("E024", message, declared.item.name, "out buffers are written in full")
+            elif self.writers.get(name):
+                hint = "every element of an out buffer must be written; inout keeps its content"
+                self._check_written(name, declared.item.name, "E024", "never written", hint)
+        used = {name for plan in self.plans for name in plan.uses.names}
+        for name in scope.ranges:
+            if name not in used:
+                scope.fail("E043", f"no statement uses the variable {name}", scope.first[name])
+
+    # --- types ------------------------------------------------------------------------------------
+    def statements(self, typing: Typing) -> list[Statement]:
+        """Return the statements of one instance, those without errors."""
+        found = (self._statement(typing, plan) for plan in self.plans)
+        return [statement for statement in found if statement is not None]
+
+    def _statement(self, typing: Typing, plan: Plan) -> Statement | None:
+        item = plan.uses.item
+        typing.elements.update(plan.uses.elements)
+        target = None if isinstance(item.target, Broken) else typing.access(item.target)
+        value = typing.expr(item.value, target.dtype if target else None)
+        if target is None or value is None:
+            return None
+        if value.dtype != target.dtype:
+            message = f"{target.buffer} holds {target.dtype}, but the value is {value.dtype}"
+            typing.scope.fail("E015", message, item.value, f"cast it: {target.dtype}(...)")
+            return None
+        reduction = cast(Reduction, item.reduction.text)
+        if not self._reduces(typing, item, target.dtype) or plan.ranges is None:
+            return None
+        if plan.order is None:
+            names = used_names(target, value)
+            plan.order = tuple(name for name in names if name in plan.ranges)
+        variables = tuple(Variable(name, *plan.ranges[name]) for name in plan.order)
+        return Statement(target, reduction, value, variables, typing.span(item))
+
+    def _reduces(self, typing: Typing, item: StatementItem, dtype: DType) -> bool:
+        name = REDUCTION_OPERATIONS.get(item.reduction.text)
+        if name is None or applies(OPERATIONS[name], dtype):
+            return True
+        message = f"'{item.reduction.text}' cannot be applied to {dtype}"
+        typing.scope.fail("E035", message, item.reduction)
+        return False
+
+
+def _at(symbols: Witness) -> str:
+    return f" for {', '.join(f'{n} = {v}' for n, v in symbols.items())}" if symbols else ""
+
+
+def _point(point: Witness, used: Iterable[str]) -> str:
+    return ", ".join(f"{name} = {point[name]}" for name in used)

@@ -21,6 +21,8 @@ from isamap.text.load import parse_instructions
 __all__ = ["load_hardware", "shipped_names"]
 
 _MAX_CHAIN = 8
+_MAX_INSTRUCTIONS = 20_000
+"""Families multiply: a small file could otherwise ask for any number."""
 
 _DISTANCE: dict[StorageKind, int] = {
     "registers": 0,
@@ -211,6 +213,10 @@ def _merge_entries(
                 entry = _entry(document.model, model, instruction)
                 collector.extend(check_entry(document, index, entry, machine))
                 entries.append((index, entry))
+            if len(merged) + len(entries) > _MAX_INSTRUCTIONS:
+                message = f"more than {_MAX_INSTRUCTIONS} instructions"
+                span = document.span("instructions", index)
+                raise HardwareError(fail("E123", message, span))
         collector.extend(check_unique(entries, document))
         for _, entry in entries:
             merged.setdefault(entry.name, entry)

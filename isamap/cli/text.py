@@ -120,7 +120,18 @@ def _statement_lines(report: Report, statement: StatementResult, everything: boo
         everything,
     )
     name = statement.mappings[statement.chosen].matching.needle.name
-    return [*lines, *wrap(f"chosen: {name}, {statement.why}", "    ")]
+    lines += wrap(f"chosen: {name}, {statement.why}", "    ")
+    for reason in _left_out(statement)[:3]:
+        lines += wrap(f"left out: {reason}", "    ")
+    return lines
+
+
+def _left_out(statement: StatementResult) -> list[str]:
+    """Return the instructions that could not be scheduled in any way tried, and why."""
+    names = [m.matching.needle.name for m in statement.mappings]
+    possible = {names[s.mapping] for s in statement.scheduled if s.cycles is not None}
+    reasons = {names[s.mapping]: s.reason for s in statement.scheduled if s.cycles is None}
+    return [f"{name}, {reason}" for name, reason in reasons.items() if name not in possible]
 
 
 def _schedule_lines(name: str, schedule: StatementSchedule) -> list[str]:

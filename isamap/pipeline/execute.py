@@ -1,6 +1,8 @@
 """Running a mapped kernel: in a worker process, as a program, or on the simulator."""
 
+import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -8,7 +10,7 @@ from typing import assert_never
 
 import numpy as np
 
-from isamap.diagnostics import LimitError, ToolError, fail
+from isamap.diagnostics import Diagnostic, LimitError, ToolError, fail
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator, Toolchain
 from isamap.pipeline.arrays import output_names
@@ -85,14 +87,14 @@ def _native(
     limits = Limits(seconds=60.0 + 20 * run_seconds(result, symbols))
     with clock.stage("run"), Worker(limits) as worker:
         start = perf_counter()
-        outputs = _outcome(worker.run(loaded, arrays, symbols, threads))
+        outputs = _outcome(result, worker.run(loaded, arrays, symbols, threads))
         elapsed = perf_counter() - start
         seconds = None
         if timed:
             repeats = max(1, min(_REPEATS, int(_TIMED_SECONDS / elapsed)))
             samples = worker.time([loaded], arrays, symbols, threads, repeats=repeats)
             if isinstance(samples, Crash):
-                raise ToolError(samples.diagnostic)
+                raise _failed(result, samples)
             seconds = median(samples[0])
     return Execution(
         "native",
@@ -116,7 +118,7 @@ def _program(
     return Execution(
         "program",
         symbols=symbols,
-        outputs=_outcome(outcome),
+        outputs=_outcome(result, outcome),
         compiler=_compiler(result.accelerator),
     )
 
@@ -147,10 +149,19 @@ def _simulated(
     )
 
 
-def _outcome(outcome: Arrays | Crash) -> Arrays:
+def _outcome(result: Result, outcome: Arrays | Crash) -> Arrays:
     if isinstance(outcome, Crash):
-        raise ToolError(outcome.diagnostic)
+        raise _failed(result, outcome)
     return outcome
+
+
+def _failed(result: Result, crash: Crash) -> ToolError:
+    """Return the error for code that failed, with what was run."""
+    toolchain = _toolchain(result.accelerator)
+    command = shlex.join([*toolchain.compiler, *toolchain.flags])
+    text = f"this was the C of kernel '{result.kernel.name}' (see --emit), compiled by: {command}"
+    note = Diagnostic("", text, severity="note")
+    return ToolError(replace(crash.diagnostic, notes=(*crash.diagnostic.notes, note)))
 
 
 def _source(result: Result) -> CSource:

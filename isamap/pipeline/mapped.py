@@ -139,8 +139,11 @@ def _why(
     possible = sorted((s.cycles, s.mapping) for s in scheduled if s.cycles is not None)
     if len(possible) == 1:
         return f"the only one of {len(scheduled)} tried that can be scheduled"
+    cycles = next((c for c, number in possible if number == chosen), possible[0][0])
+    if cycles > possible[0][0]:
+        return "about as fast as the lowest estimate, and does more of the statement at once"
     text = f"the lowest estimate of {len(possible)} that were scheduled"
-    ratio = possible[1][0] / possible[0][0] if possible[0][0] else 1.0
+    ratio = possible[1][0] / cycles if cycles else 1.0
     if ratio >= 1.005:
         other = found.mappings[possible[1][1]].matching.needle.name
         text += f"; the next one, {other}, takes {ratio:.3g} times as long"

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 from isamap.diagnostics import ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
+from isamap.lower.capacity import excess
 from isamap.lower.cost import estimate
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
@@ -75,6 +76,8 @@ class Model:
             schedule = self.space.build(self.assignment(point))
             lowered = lower(self.kernel, self.accelerator, schedule)
         except ScheduleError:
+            return None
+        if excess(lowered, self.accelerator):
             return None
         cycles = estimate(lowered, self.accelerator, self.symbols).cycles
         return Candidate(point, schedule, lowered, cycles)

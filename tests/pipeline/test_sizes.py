@@ -25,7 +25,7 @@ def _kernel(extents: str, shapes: str = "A : f32[M, K]") -> Kernel:
 def test_iterations_are_those_of_all_statements() -> None:
     kernel = parse_module(
         "kernel k(N = 4, M = 3) { in A : f32[N, M] local T : f32[N] out Y : f32[N]"
-        " T[n] += A[n, m]   Y[n] = T[n] + T[n] }"
+        " T[n] += A[n, m]\n  Y[n] = T[n] + T[n] }"
     ).kernels[0]
     assert iterations(kernel, {}) == 4 * 3 + 4
     assert variable_extents(kernel, kernel.statements[0], {}) == {"n": 4, "m": 3}

@@ -42,8 +42,7 @@ def _space(kernel: Kernel, machine: Accelerator) -> Space:
     found = [enumerate_mappings(s, machine, kernel.permissions) for s in bound.statements]
     choice = choose(kernel, machine, found)
     starts = [[s] for s in choice.schedule.statements]
-    buffers = {b.name: b for b in bound.buffers}
-    return space(machine, buffers, starts, Producers(machine))
+    return space(machine, bound, starts, Producers(machine))
 
 
 def _clock(machine: Accelerator) -> Clock:

@@ -6,7 +6,7 @@ three are one question, answered by one search: which instruction's statement, r
 the wanted elements?
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, TypeVar
@@ -398,6 +398,8 @@ def fit(
     if packed and reference.dense != fragment.shape:
         return None
     extents = {e.name: e for e in entry.instruction.extents}
+    # An extent with a range is a limit: its value follows the live elements, not a pitch.
+    free = {e.name for e in entry.instruction.extents if e.value is None and e.range is None}
     declared = operand.strides or row_major(operand.shape)
     limits: dict[str, int] = {}
     pitches: dict[str, Index] = {}
@@ -415,7 +417,7 @@ def fit(
         wanted = dense[dim] if packed else reference.stride(fragment, dim)
         if wanted is None:
             return None
-        if reach > 1 and not _agree(own, wanted, pitches):
+        if reach > 1 and not _agree(own, wanted, free, pitches):
             return None
         limit = _limit(operand, access, axis)
         if not whole:
@@ -442,13 +444,13 @@ def _pads_with(operand: Buffer, filler: Literal | None) -> bool:
     return filler is not None and operand.pad is not None and operand.pad.text == filler.text
 
 
-def _agree(own: Index, wanted: Index, pitches: dict[str, Index]) -> bool:
+def _agree(own: Index, wanted: Index, free: Set[str], pitches: dict[str, Index]) -> bool:
     """Return whether a pitch of an instruction can be ``wanted``; binds it if it is free."""
     if own == wanted:
         return True
     if len(own.terms) == 1 and own.terms[0][1] == 1 and len(own.terms[0][0]) == 1:
         atom = own.terms[0][0][0]
-        if isinstance(atom, Name):
+        if isinstance(atom, Name) and atom.name in free:
             return pitches.setdefault(atom.name, wanted) == wanted
     return False
 

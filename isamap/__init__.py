@@ -1,13 +1,13 @@
 """isamap: maps tensor kernels on to the instructions of described hardware.
 
-    >>> import isamap
-    >>> kernel = isamap.load_kernel("mm.ir", set={"N": 64})
-    >>> machine = isamap.load_hardware("native")
-    >>> result = isamap.map(kernel, machine)
-    >>> result.mappings[0].matching.needle.name
-    'vfmadd_f32'
-    >>> f = result.compile()
-    >>> f(A=a, B=b)["C"]
+>>> import isamap
+>>> kernel = isamap.load_kernel("mm.ir", set={"N": 64})
+>>> machine = isamap.load_hardware("native")
+>>> result = isamap.map(kernel, machine)
+>>> result.mappings[0].matching.needle.name
+'vfmadd_f32'
+>>> f = result.compile()
+>>> f(A=a, B=b)["C"]
 """
 
 from importlib import import_module

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from isamap.diagnostics import Collector, Span, fail
+from isamap.ir.operations import OPERATIONS
 from isamap.text.syntax import (
     Apply,
     AttributeItem,
@@ -259,7 +260,10 @@ class Builder:
         depth = self._depth(args, start, end)
         if depth is None:
             return Broken(start, end)
-        return Apply(op, args, start, end, depth, all(arg.loose for arg in args))
+        rule = OPERATIONS[op].rule
+        typed = args[1:] if rule == "select" else args
+        loose = rule != "compare" and all(arg.loose for arg in typed)
+        return Apply(op, args, start, end, depth, loose)
 
     def _depth(self, args: Sequence[Expression], start: int, end: int) -> int | None:
         """Return the depth of an expression around ``args``, or None after telling it is too

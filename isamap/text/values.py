@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from isamap.diagnostics import Span
 from isamap.ir.dtype import DTYPES, DType
-from isamap.ir.index import Index, var
+from isamap.ir.index import Index, const, var
 from isamap.ir.literal import LiteralFault, canonical
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op
 from isamap.ir.operations import OPERATIONS, Operation
@@ -291,7 +291,7 @@ def _as_index(expr: Expr) -> Index | None:
     match expr:
         case Coordinate(index, _):
             return index
-        case Literal(text, _):
-            return Index((((), int(text)),)) if int(text) else Index(())
+        case Literal(text, dtype) if dtype == COORDINATE:
+            return const(int(text))
         case _:
             return None

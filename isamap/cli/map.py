@@ -55,6 +55,7 @@ def command(
     """Run the path and print its report; return the exit code."""
     from isamap.cli.emit import write_c
     from isamap.cli.text import report_lines
+    from isamap.diagnostics import fail
     from isamap.pipeline.facts import report_facts
     from isamap.pipeline.options import Clock, Options
     from isamap.pipeline.report import make_report
@@ -74,4 +75,7 @@ def command(
         click.echo(json.dumps(report_facts(report), indent=2))
     else:
         click.echo("\n".join(report_lines(report, everything)))
+    if report.check and not report.check.ok:
+        text = f"the result differs from the interpreter's: {report.check.text}"
+        click.echo(fail("E761", text).render(), err=True)
     return report.exit_code

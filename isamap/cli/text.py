@@ -214,13 +214,15 @@ def _reason(report: Report) -> str:
 def _check_text(report: Report) -> str:
     if (check := report.check) is None:
         return f"not checked: {report.unchecked}"
-    count = (
-        f"all {check.total} outputs"
-        if check.outputs == check.total
-        else f"{check.outputs} of {check.total} outputs (corners, tails and random ones)"
-    )
+    if check.total == 1:
+        count = "its one output"
+    elif check.outputs == check.total:
+        count = f"all {check.total} outputs"
+    else:
+        count = f"{check.outputs} of {check.total} outputs (corners, tails and random ones)"
     if check.ok:
-        return click.style(f"{count} agree with the interpreter, {check.text}", fg="green")
+        verb = "agrees" if check.total == 1 else "agree"
+        return click.style(f"{count} {verb} with the interpreter, {check.text}", fg="green")
     return click.style(f"{count} compared: {check.text}", fg="red")
 
 

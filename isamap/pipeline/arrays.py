@@ -23,7 +23,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
                 raise ArgumentsError(fail("E731", f"'{path}' holds one array, not an .npz archive"))
             return {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        text = f"cannot read arrays from '{path}': {error}"
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        text = f"cannot read arrays from '{path}': {reason}"
         raise ArgumentsError(fail("E731", text)) from error
 
 

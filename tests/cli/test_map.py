@@ -105,6 +105,7 @@ def test_a_result_that_differs_is_exit_4(isamap: "Run", matmul: Path, tmp_path: 
     mine = _scalar(tmp_path, "if ({a} > 0.9f) {c} += 1.0f; else {c} += {a} * {b};")
     done = isamap("map", matmul, "--hw", mine, "--trust")
     assert done.code == 4
+    assert "error[E761]: the result differs" in done.err
     assert re.search(r"C\[\d+, \d+\] is ", done.out)
     assert "are wrong)" in " ".join(done.out.split())
     assert isamap("map", matmul, "--hw", mine, "--trust", "--json").json["checked"] is False

@@ -26,6 +26,9 @@ TRIED = 5
 """Mappings of one statement that are scheduled, lowered and estimated before the choice."""
 
 
+HOPELESS = 8.0
+"""Mappings this much slower than the best by the closed form are not scheduled."""
+
 ALIKE = 1.05
 """Estimates this close are taken for equal."""
 
@@ -107,7 +110,7 @@ def alternatives(
     }
     ordered = sorted(enumeration.mappings[:RANKED], key=lambda m: quick[id(m)])
     found: list[Alternative] = []
-    scheduled = 0
+    scheduled, best = 0, float("inf")
     seen: set[object] = set()
     for mapping in ordered:
         # Operand orders of one cost are the same program for a symmetric instruction.
@@ -120,7 +123,7 @@ def alternatives(
         if alike in seen:
             continue
         seen.add(alike)
-        if scheduled >= TRIED or (scheduled and quick[id(mapping)] > 4 * quick[id(ordered[0])]):
+        if scheduled >= TRIED or quick[id(mapping)] > HOPELESS * best:
             break
         try:
             schedule, lowered = _fitting(mapping, bound, alone, accelerator, producers, threads)
@@ -128,6 +131,7 @@ def alternatives(
             found.append(Alternative(mapping, None, None, error.diagnostics[0].message))
             continue
         scheduled += 1
+        best = min(best, quick[id(mapping)])
         found.append(Alternative(mapping, schedule, estimate(lowered, accelerator, symbols)))
     return tuple(found)
 

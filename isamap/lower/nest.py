@@ -6,7 +6,7 @@ from math import gcd, prod
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.index import Index, const, row_major, total, var
-from isamap.ir.statements import identity
+from isamap.ir.statements import accesses, identity
 from isamap.lower.emitter import Emitter, bind
 from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Operand, Register, Window
 from isamap.lower.position import Position
@@ -301,11 +301,35 @@ class Nest:
         emitter = Emitter(self.context)
         outputs = self.at.output_variables
         rest = frozenset(self.at.extents) - outputs
-        for inner in self._tiles(position, rest):
-            for outer in self._tiles(position, outputs):
-                here = self._tile_position(self._tile_position(position, inner), outer)
-                self._call(emitter, here, results.get(outer))
+        calls = [
+            (self._tile_position(self._tile_position(position, inner), outer), outer)
+            for inner in self._tiles(position, rest)
+            for outer in self._tiles(position, outputs)
+        ]
+        for here, outer in self._streamed(calls):
+            self._call(emitter, here, results.get(outer))
         return list(emitter.scope())
+
+    def _streamed(self, calls: list[tuple[Position, Tile]]) -> list[tuple[Position, Tile]]:
+        """Return the calls in the order in which the operand with most fragments lies in memory.
+
+        Each of its fragments is then loaded once, used by all its calls, and dies; only those of
+        the other operands stay in registers.
+        """
+        if not self.context.kernel.permissions.reassociate:
+            return calls
+        most: list[tuple[int, ...]] = []
+        for _, expr in self.at.matching.operands:
+            for access in accesses(expr)[:1]:
+                keys = [
+                    tuple(here.at(index).offset for index in access.indices) for here, _ in calls
+                ]
+                if len(set(keys)) > len(set(most)):
+                    most = keys
+        if len(set(most)) <= 1:
+            return calls
+        order = sorted(range(len(calls)), key=lambda n: most[n])
+        return [calls[n] for n in order]
 
     def _call(self, emitter: Emitter, here: Position, result: Register | None) -> None:
         """Emit the root instruction for one tile."""

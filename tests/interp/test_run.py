@@ -127,7 +127,7 @@ KERNELS = {
     "scatter": "in I : s32[9]  in X : f32[9]  inout Y : f32[4]\n Y[I[i]] += X[i]",
     "diagonal": "in X : f32[4]  inout Y : f32[4, 4]\n Y[i, i] = X[i]",
     "lower bounds": "in X : s32[9]  inout Y : s32[12]\n for i in 2..7\n Y[i + 3] = X[i] + X[i - 2]",
-    "own content": "inout Z : s32[6]  in X : s32[6, 3]\n Z[i] += Z[i] * X[i, j]",
+    "own content": "inout Z : s32[6]  in X : s32[6, 3]\n Z[i] = Z[i] * X[i, 1]",
     "coordinates": "out Y : f32[5, 4]\n Y[i, j] = select(i < j, f32(i), -1.5)",
     "chain": (
         "in X : f32[6, 4] pad 0  in D : f32[3, 4]  in P : f32[4, 5]\n"

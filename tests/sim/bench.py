@@ -19,7 +19,7 @@ instruction part(n in 1..5) {
   in m : f32[n] @ memory pad 0  out r : f32[4] @ reg  for i in 0..4  r[i] = m[i]
 }
 instruction some(n in 1..5) {
-  in m : f32[n] @ memory  out r : f32[4] @ reg  for i in 0..n  r[i] = m[i]
+  in m : f32[n] @ memory  inout r : f32[4] @ reg  for i in 0..n  r[i] = m[i]
 }
 instruction store { in r : f32[4] @ reg  out m : f32[4] @ memory  m[i] = r[i] }
 instruction mac {
@@ -28,7 +28,7 @@ instruction mac {
 instruction set { in v : f32[] @ imm  out r : f32[4] @ reg  r[i] = v[] }
 instruction index { in v : s64[] @ imm  out m : s64[] @ memory  m[] = v[] }
 instruction fetch(h in 1..9, w in 1..9, P) {
-  in m : f32[h, w] @ memory strides [P, 1]  out t : f32[8, 8] @ spm
+  in m : f32[h, w] @ memory strides [P, 1]  inout t : f32[8, 8] @ spm
   for i in 0..h  for j in 0..w  t[i, j] = m[i, j]
 }
 instruction drain { in t : f32[8, 8] @ spm  out m : f32[8, 8] @ memory  m[i, j] = t[i, j] }

@@ -21,17 +21,23 @@ def sample_points(shape: Sequence[int], steps: Mapping[int, set[int]], seed: int
 
     ``steps`` are the extents of tiles and blocks by dimension.  Taken are all combinations of the
     dimensions' edges (the first and the last element, the last of the first tile, the first of the
-    last one), the elements of partial tiles (all, or 8192 of them), and 4096 random elements.
+    last one), the elements of partial tiles (all, or 8192 of them), and 4096 different random
+    elements.
     """
     if not shape:
         return np.zeros((1, 0), np.int64)
     generator = np.random.default_rng(seed)
     edges = [_edges(size, steps.get(axis, {1})) for axis, size in enumerate(shape)]
-    random = [generator.integers(0, size, RANDOM_POINTS) for size in shape]
+    count = min(RANDOM_POINTS, prod(shape))
+    random = generator.choice(prod(shape), count, replace=False, shuffle=False)
     points = np.concatenate(
-        [_combined(edges, generator), *_tails(shape, steps, generator), np.stack(random, axis=1)]
+        [_combined(edges, generator), *_tails(shape, steps, generator), _rows(random, shape)]
     )
     return np.unique(points, axis=0)
+
+
+def _rows(flat: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    return np.stack(np.unravel_index(flat, tuple(shape)), axis=1)
 
 
 def tile_steps(kernel: Kernel, schedule: Schedule, buffer: str) -> dict[int, set[int]]:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+_LONGEST = 160
+
 Severity = Literal["error", "warning", "note"]
 
 
@@ -33,10 +35,10 @@ class Source:
     def line(self, number: int) -> str:
         """Return line ``number`` of the file (1-based), or '' past its end."""
         if self.whole is not None:
-            lines, index = self.whole.splitlines(), number - 1
+            lines, index = self.whole.split("\n"), number - 1
         else:
-            lines, index = self.text.splitlines(), number - self.first_line
-        return lines[index] if 0 <= index < len(lines) else ""
+            lines, index = self.text.split("\n"), number - self.first_line
+        return lines[index].removesuffix("\r") if 0 <= index < len(lines) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,9 @@ def _excerpt(span: Span) -> list[str]:
         return []
     start = span.column - 1
     stop = span.end_column - 1 if span.end_line == span.line else len(text)
+    if len(text) > _LONGEST:  # only a window around the place is shown
+        first = max(0, min(start - _LONGEST // 4, len(text) - _LONGEST))
+        text, start, stop = text[first : first + _LONGEST], start - first, stop - first
     # Tabs are copied into the caret line so that the caret stands under its text.
     lead = "".join("\t" if char == "\t" else " " for char in text[:start])
     return [f"  {text}", f"  {lead}{'^' * max(1, min(stop, len(text)) - start)}"]

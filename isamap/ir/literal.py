@@ -50,7 +50,7 @@ def canonical(text: str, dtype: DType) -> str:
             raise LiteralFault(f"{_shown(text)} is no bool: write true or false")
         return found
     if not bare.isdigit():
-        raise LiteralFault(f"{_shown(text)} is no integer")
+        raise LiteralFault(f"{_shown(text)} is no {dtype}: it is no whole number")
     number = int(text)
     if not dtype.lowest <= number <= dtype.highest:
         raise LiteralFault(
@@ -96,7 +96,7 @@ def _power(exponent: int) -> Fraction:
 
 def _canonical_float(text: str, bare: str, dtype: DType) -> str:
     if bare in ("true", "false"):
-        raise LiteralFault(f"{text} is a bool")
+        raise LiteralFault(f"{text} is a bool, not a value of {dtype}")
     if bare == "nan":
         return "nan"
     if bare == "inf":

@@ -32,6 +32,7 @@ from isamap.text.header import (
 from isamap.text.syntax import (
     BufferItem,
     CallItem,
+    Damage,
     Definition,
     LoopItem,
     RangeItem,
@@ -42,7 +43,11 @@ from isamap.text.tokens import Places
 from isamap.text.values import Typing
 
 _MAX_INSTANCES = 2000
-_DERIVED = frozenset(("E013", "E022", "E023", "E024", "E027", "E028", "E043"))
+_DERIVED: Mapping[Damage, frozenset[str]] = {
+    "": frozenset(),
+    "statements": frozenset(("E024", "E027", "E028", "E043")),
+    "declarations": frozenset(("E013", "E022", "E023", "E024", "E027", "E028", "E043")),
+}
 """What may only follow from an error of syntax: not told of a damaged definition."""
 
 
@@ -88,9 +93,6 @@ class Reader:
         for parameter in definition.parameters:
             if scope.declare(parameter.name):
                 scope.parameters[parameter.name.text] = parameter.name
-        if definition.permits:
-            message = "permissions belong to a kernel"
-            scope.fail("E038", message, definition.permits[0].name)
         declare_extents(scope, definition, {})
         self._declare(scope, definition, storages)
         body = self._body(scope, definition)
@@ -115,8 +117,6 @@ class Reader:
         """Return a program, or None after reporting what is wrong with it."""
         mine = self._mine()
         scope = self._scope(mine)
-        if definition.permits:
-            scope.fail("E038", "permissions belong to a kernel", definition.permits[0].name)
         declare_extents(scope, definition, overrides)
         self._declare(scope, definition, None)
         typing = Typing(scope, {})
@@ -140,9 +140,9 @@ class Reader:
 
     def _close(self, mine: Collector, definition: Definition) -> bool:
         """Hand over the errors of a definition; return whether it cannot be used."""
-        kept = [d for d in mine.found if not definition.damaged or d.code not in _DERIVED]
-        self.errors.extend(kept)
-        return bool(mine.found) or definition.damaged
+        derived = _DERIVED[definition.damaged]
+        self.errors.extend(d for d in mine.found if d.code not in derived)
+        return bool(mine.found or definition.damaged)
 
     def _declare(
         self, scope: Scope, definition: Definition, storages: frozenset[str] | None
@@ -155,9 +155,6 @@ class Reader:
                         scope.values[item.name.text] = ends
                 case RangeItem():
                     declare_range(scope, item)
-                case StateItem() if definition.kind == "kernel":
-                    message = "machine state belongs to an instruction"
-                    scope.fail("E038", message, item)
                 case _:
                     pass
 

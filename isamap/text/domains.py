@@ -39,6 +39,9 @@ def ranges_of(scope: Scope, uses: Uses) -> Ranges | None:
         elif uses.complete:
             message = f"no access bounds the variable {name}"
             hint = f"say its range on a line before: for {name} in 0..{_guess(uses, name)}"
+            if name in uses.bare:
+                message = f"{name} is no buffer, no extent, and as a variable no access bounds it"
+                hint = f"an input is declared, 'in {name} : f32[]', and read with {name}[]"
             scope.fail("E022", message, node, hint)
             whole = False
         else:

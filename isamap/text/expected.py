@@ -8,8 +8,8 @@ from isamap.text.tokens import Token
 _WORDS = {
     "TYPE": "a type",
     "FUNCTION": "a function",
-    "LICENCE": "'reassociate', 'finite' or 'distribute'",
-    "ASSIGN": "'+=' or another assignment",
+    "LICENCE": "a permission",
+    "ASSIGN": "another assignment",
     "EQUAL": "'='",
     "NAME": "a name",
     "STRING": "a file name in quotes",
@@ -47,16 +47,16 @@ def describe_expected(kinds: Iterable[str], tables: Tables) -> str:
         left -= {k for k in fixed if k in _OPERATORS or k.startswith("__ANON") or "THAN" in k}
         left -= {"AMPERSAND", "TILDE"}
     if "FOR" in left and "RBRACE" in left:
-        parts.append("a declaration, a statement or '}'")
+        parts += ["a declaration", "a statement", "'}'"]
         left -= _ROLES | {"FOR", "RBRACE", "STATE", "NAME"}
     elif left >= _ROLES:
-        parts.append("'in', 'const', 'out', 'inout' or 'local'")
+        parts += ["'in'", "'const'", "'out'", "'inout'", "'local'"]
         left -= _ROLES
     if "KERNEL" in left:
-        parts.append("'kernel', 'instruction', 'program' or 'include'")
+        parts += ["'kernel'", "'instruction'", "'program'", "'include'"]
         left -= _DEFINITIONS
     if {"ASSIGN", "EQUAL"} <= left:
-        parts.append("'=' or another assignment")
+        parts += ["'='", "another assignment"]
         left -= {"ASSIGN", "EQUAL"}
     if left >= _ATTRIBUTES - {"AT"}:
         parts.append("an attribute")

@@ -11,7 +11,7 @@ from typing import Any
 
 from isamap.diagnostics import Collector, Diagnostic, Source, fail
 from isamap.text.expected import describe_expected, describe_found
-from isamap.text.syntax import File, StatementItem
+from isamap.text.syntax import Damage, File, StatementItem
 from isamap.text.tables import Tables, load_tables
 from isamap.text.tokens import Places, Token, tokenize
 from isamap.text.tree import Builder
@@ -22,6 +22,7 @@ MAX_CHARACTERS = 1 << 20
 _DEFINITIONS = frozenset(("KERNEL", "INSTRUCTION", "PROGRAM", "INCLUDE"))
 _ITEMS = frozenset(("IN", "CONST", "OUT", "INOUT", "LOCAL", "FOR", "STATE"))
 _ASSIGNMENTS = frozenset(("EQUAL", "ASSIGN"))
+_COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 _AFTER_NAME = frozenset(("LSQB", "LPAR", "COLON"))
 
 
@@ -41,14 +42,17 @@ def parse_text(source: Source, errors: Collector) -> tuple[File, Places]:
     tokens = tokenize(places, tables, errors)
     file = Parser(places, tables, tokens, errors).run()
     file = _same_line(file, places, errors)
-    wrong = [d.span.line for d in errors.found[before:] if d.span is not None]
+    wrong = {d.span.line for d in errors.found[before:] if d.span is not None}
     if not wrong:
         return file, places
+    shift = source.first_line - 1
+    declarations = {places.line(t.start) + shift for t in tokens if t.first and t.kind != "NAME"}
     definitions = []
     for definition in file.definitions:
         span = places.span(definition.start, definition.end)
-        hit = any(span.line <= line <= span.end_line for line in wrong)
-        definitions.append(replace(definition, damaged=hit))
+        hit = {line for line in wrong if span.line <= line <= span.end_line}
+        damage: Damage = "declarations" if hit & declarations else "statements" if hit else ""
+        definitions.append(replace(definition, damaged=damage))
     return replace(file, definitions=tuple(definitions), damaged=True), places
 
 
@@ -191,16 +195,12 @@ class Parser:
         if token.first:
             if not self._is_item(position) and token.kind not in ("RBRACE", "$END"):
                 return None
-            return position if self._open_line(position) else None
+            unfinished = self._in_block() and not self._accepts("RBRACE")
+            return position if unfinished else None
         if token.kind not in _ASSIGNMENTS or not self._is_item(head):
             return None
         middle = self._tokens[head:position]
         return None if any(t.kind in _ASSIGNMENTS for t in middle) else head
-
-    def _open_line(self, position: int) -> bool:
-        """Return whether an item was begun on the lines before and lacks its end."""
-        state = self._states[-1]
-        return not self._is_block(state) and self._in_block()
 
     def _report_unfinished(self, resume: int, position: int) -> None:
         token, following = self._tokens[resume - 1], self._tokens[position]
@@ -230,6 +230,8 @@ class Parser:
                 code, hint = "E011", f"{found} is a keyword: choose another name"
         elif token.kind == "EQUAL" and "STAR" in expected:
             hint = "values are compared with =="
+        elif token.text in _COMPARISONS and "ASSIGN" not in expected:
+            hint = "comparisons do not chain: write (a < b) & (b < c)"
         self._errors.add(fail(code, message, span, hint))
 
     def _expected(self) -> frozenset[str]:
@@ -320,7 +322,8 @@ class Parser:
     def _close_blocks(self, token: Token) -> None:
         """Report braces that are never closed, and close them before ``token``."""
         while self._in_block():
-            self._unwind(block=True)
+            if not self._accepts("RBRACE"):
+                self._unwind(block=True)
             opened = self._opening()
             note = Diagnostic("", "this '{' is not closed", opened, severity="note")
             place = self._places.span(token.start, max(token.end, token.start + 1))

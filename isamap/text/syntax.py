@@ -5,7 +5,7 @@ whether they are made of literals only, which take their type from what is aroun
 """
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +209,15 @@ class TypeParameter:
     dtypes: tuple[Word, ...]
 
 
+Damage: TypeAlias = Literal["", "statements", "declarations"]
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A kernel, an instruction or a program; ``damaged`` if errors of syntax lie within."""
+    """A kernel, an instruction or a program.
+
+    ``damaged`` says what errors of syntax lie within: none, in statements only, or in declarations.
+    """
 
     kind: str
     name: Word
@@ -221,7 +227,7 @@ class Definition:
     items: tuple[BlockItem, ...]
     start: int
     end: int
-    damaged: bool = False
+    damaged: Damage = ""
 
 
 @dataclass(frozen=True, slots=True)

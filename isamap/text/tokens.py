@@ -120,6 +120,8 @@ def _bad_number(places: Places, text: str, start: int) -> Diagnostic:
             hint = f"numbers do not begin with 0: write {shown.lstrip('0') or '0'}"
         else:
             hint = f"it has {len(text)} digits, 40 are allowed; use a power of ten, 1e60"
+    elif digits in ("e", "E"):
+        hint = f"an exponent has digits: {shown}3"
     elif digits != text and digits.isidentifier() and text[0] != "0":
         hint = f"a product is written with *: {shown[: len(text) - len(digits)]}*{digits[:_SHOWN]}"
     elif text.startswith("."):

@@ -39,6 +39,8 @@ class Use:
 class Uses:
     """All accesses of a statement, the target's first, and where each variable occurs first.
 
+    ``bare`` are the names that occur as values and in no index.
+
     ``elements`` has the indices of every access by node identity, None where they are wrong;
     ``complete`` says that none is.
     """
@@ -46,6 +48,7 @@ class Uses:
     item: StatementItem
     accesses: tuple[Use, ...]
     names: dict[str, Placed]
+    bare: frozenset[str]
     elements: dict[int, tuple[Index, ...] | None]
 
     @property
@@ -80,7 +83,9 @@ def uses_of(scope: Scope, item: StatementItem) -> Uses:
             for read in index.reads:
                 inner = scope.buffers[read.buffer]
                 accesses.append(Use(leaf, inner, read.indices, False))
-    return Uses(item, tuple(accesses), names, elements)
+    indexing = {name for use in accesses for index in use.indices for name in index.names}
+    bare = frozenset(names) - indexing
+    return Uses(item, tuple(accesses), names, bare, elements)
 
 
 def _take(

@@ -91,7 +91,7 @@ class Typing:
         try:
             return Literal(canonical(text, dtype), dtype, self.span(node))
         except LiteralFault as fault:
-            self.scope.fail("E016", f"expected {dtype}: {fault}", node)
+            self.scope.fail("E016", str(fault), node)
             return None
 
     def access(self, node: Element) -> Access | None:
@@ -207,13 +207,10 @@ class Typing:
         return tuple(found)
 
     def _mixed(self, args: tuple[Expression, ...], one: DType, other: DType) -> str:
+        wanted = one if other == COORDINATE else other
         for arg in args:
-            if isinstance(arg, Named) and arg.name not in (*self.scope.extents, *self.scope.ranges):
-                kind = one if other == COORDINATE else other
-                return (
-                    f"{arg.name} is not declared and so is a variable; as an input it is "
-                    f"'in {arg.name} : {kind}[]', read as {arg.name}[]"
-                )
+            if isinstance(arg, Named):
+                return f"{arg.name} is an index of type {COORDINATE}; cast it: {wanted}({arg.name})"
         return f"cast one: {one}(...) or {other}(...)"
 
     def _made(self, node: Apply, op: Operation, args: tuple[Expr, ...]) -> Expr | None:

@@ -146,8 +146,8 @@ def _fitting(
 ) -> tuple[StatementSchedule, LoweredKernel]:
     """Return a first schedule that fits the machine's storages; ScheduleError if none does."""
     over = None
-    for small in (False, True):
-        schedule = first_schedule(mapping, accelerator, producers, bound, threads, small)
+    for rank in (0, 1, 2, 4, 8, 16, 32, None):
+        schedule = first_schedule(mapping, accelerator, producers, bound, threads, rank)
         lowered = lower(alone, accelerator, Schedule((schedule,)), producers)
         over = excess(lowered, accelerator)
         if over is None:

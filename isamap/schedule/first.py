@@ -49,11 +49,11 @@ def first_schedule(
     producers: Producers,
     kernel: Kernel,
     threads: int = 1,
-    small: bool = False,
+    rank: int | None = 0,
 ) -> StatementSchedule:
     """Return a schedule for one mapping of a statement of ``kernel``, whose extents are bound.
 
-    ``small`` takes the smallest register block, for machines with little room.
+    ``rank`` picks the register block, 0 being the best that should fit; None the smallest.
 
     ScheduleError if an operand can reach the instruction in no way.
     """
@@ -61,9 +61,9 @@ def first_schedule(
     treatments = Treatments(mapping, producers, buffers, kernel.permissions)
     chosen, costs = first_treatments(mapping, treatments)
     shape = read_shape(mapping)
-    block = rank_blocks(shape, accelerator, costs)[0]
-    if small:
-        block = {v: 1 for v in shape.extents}
+    blocks = rank_blocks(shape, accelerator, costs)
+    smallest = {v: 1 for v in shape.extents}
+    block = smallest if rank is None else blocks[min(rank, len(blocks) - 1)]
     chosen = _pack_aliased(shape, chosen, accelerator, treatments)
     levels = order_levels(shape, block, accelerator, threads)
     return StatementSchedule(mapping, levels, tuple(chosen))

@@ -123,9 +123,12 @@ def rank_blocks(
 ) -> list[dict[str, int]]:
     """Return the blocks that fit the machine, as tiles of each variable, the best score first."""
     room = _room(shape.mapping, accelerator)
-    inner = _unrolled(shape)
+    rolled = {v: 1 for v in shape.reductions}
+    inners = [_unrolled(shape)]
+    if inners[0] != rolled:
+        inners.append(rolled)
     scored: list[tuple[float, int, dict[str, int]]] = []
-    for block in _blocks(shape, room):
+    for block, inner in product(_blocks(shape, room), inners):
         whole = {**block, **inner}
         score = _score(shape, whole, accelerator, costs)
         if score is not None:
@@ -212,7 +215,8 @@ def _score(
         step = block[v] * shape.tile[v]
         waste *= -(-shape.extents[v] // step) * step / max(1, shape.extents[v])
     per_call = loads / calls
-    return float((max(compute, per_call) + 0.25 * per_call) * waste**0.5)
+    loop = 0.5 / calls
+    return float((max(compute, per_call) + 0.25 * per_call + loop) * waste**0.5)
 
 
 def _bytes(shape: Shape, block: dict[str, int], storage: str) -> int:

@@ -100,20 +100,26 @@ def _spans(index: Index, extent: Index, ranges: Ranges) -> bool:
     return least == const(0) and reach == extent - 1
 
 
-def _ladder(index: Index, ranges: Ranges) -> tuple[Index, list[tuple[int, Index]]] | None:
+def _ladder(index: Index, ranges: Ranges) -> tuple[Index, list[tuple[Index, Index]]] | None:
     """Return the least value of a linear index and its factors, ascending, with their extents."""
     names = [name for name in ranges if name in index.names]
     if not names or not index.is_linear_in(names):
         return None
-    least, steps = index, []
+    least = index
+    steps: list[tuple[Index, Index]] = []
     for name in names:
-        factor = index.coefficient(name).constant
-        if factor is None:
-            return None
+        factor = index.coefficient(name)
         lower, size = ranges[name]
-        least = least.substitute({name: lower if factor > 0 else lower + size - 1})
-        steps.append((abs(factor), size))
-    return least, sorted(steps, key=lambda step: step[0])
+        rising = is_nonnegative(factor)
+        if not rising and not is_nonnegative(-factor):
+            return None
+        least = least.substitute({name: lower if rising else lower + size - 1})
+        factor = factor if rising else -factor
+        # Before the first that is no smaller; factors that cannot be compared make no ladder.
+        place = next((n for n, (f, _) in enumerate(steps) if is_nonnegative(f - factor)), None)
+        steps.insert(len(steps) if place is None else place, (factor, size))
+    ascending = all(is_nonnegative(b - a) for (a, _), (b, _) in zip(steps, steps[1:], strict=False))
+    return (least, steps) if ascending else None
 
 
 def _symbols(writers: list[Writer]) -> frozenset[str]:

@@ -12,6 +12,9 @@ from isamap.text.context import Scope
 from isamap.text.proof import Domain, Witness, negative_at, without_reads
 from isamap.text.uses import Use, Uses
 
+MAX_VARIABLES = 24
+"""Variables of a statement: arrays with an axis for each of them are within numpy's limit."""
+
 Ranges = dict[str, tuple[Index, Index]]
 """The lower end and the extent of each variable."""
 
@@ -26,6 +29,10 @@ def ranges_of(scope: Scope, uses: Uses) -> Ranges | None:
     """Return the ranges of a statement's variables; None after reporting those without one."""
     found: Ranges = {}
     whole = True
+    if len(uses.names) > MAX_VARIABLES:
+        message = f"the statement has {len(uses.names)} variables; {MAX_VARIABLES} are allowed"
+        scope.fail("E010", message, uses.item)
+        return None
     for name, node in uses.names.items():
         if (explicit := scope.ranges.get(name)) is not None:
             found[name] = (explicit.lower, explicit.upper - explicit.lower)

@@ -25,6 +25,9 @@ from isamap.text.syntax import (
 )
 from isamap.text.values import Typing
 
+MAX_RANK = 16
+"""Dimensions of a buffer."""
+
 _LARGEST = 1 << 62
 """Elements of a buffer: offsets in bytes still fit 64 bits for most types."""
 
@@ -143,6 +146,11 @@ def declare_buffer(scope: Scope, item: BufferItem, storages: frozenset[str] | No
     """Take a buffer's name and shape; ``storages`` is None in kernels and programs."""
     fresh = scope.declare(item.name)
     name = item.name.text
+    if len(item.shape) > MAX_RANK:
+        message = f"{name} has {len(item.shape)} dimensions; {MAX_RANK} are allowed"
+        scope.fail("E010", message, item.name)
+        scope.broken.add(name)
+        return
     found = [_extent(scope, node, name) for node in item.shape]
     shape = tuple(extent for extent in found if extent is not None)
     strides = _strides(scope, item)

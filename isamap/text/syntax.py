@@ -196,6 +196,7 @@ class LoopItem:
     body: tuple["BufferItem | CallItem | LoopItem", ...]
     start: int
     end: int
+    depth: int
 
 
 BlockItem: TypeAlias = BufferItem | RangeItem | StateItem | StatementItem | CallItem | LoopItem

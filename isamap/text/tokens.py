@@ -11,8 +11,8 @@ MAX_NESTING = 100
 
 _MAX_NAME = 100
 _SHOWN = 30
-_OPENING = frozenset(("LPAR", "LSQB"))
-_CLOSING = frozenset(("RPAR", "RSQB"))
+_OPENING = frozenset(("LPAR", "LSQB", "LBRACE"))
+_CLOSING = frozenset(("RPAR", "RSQB", "RBRACE"))
 
 
 class Token(NamedTuple):

@@ -185,7 +185,11 @@ class Builder:
         return CallItem(word(parts[0]), arguments, start, end)
 
     def _on_loop(self, parts: Sequence[Any], start: int, end: int) -> LoopItem:
-        return LoopItem(word(parts[0]), parts[1], parts[2], tuple(parts[3:]), start, end)
+        depth = 1 + max((part.depth for part in parts[3:] if isinstance(part, LoopItem)), default=0)
+        # Deeper loops are dropped: their braces are reported by the lexer.
+        body = tuple(parts[3:]) if depth <= MAX_NESTING else ()
+        depth = min(depth, MAX_NESTING)
+        return LoopItem(word(parts[0]), parts[1], parts[2], body, start, end, depth)
 
     # --- expressions ------------------------------------------------------------------------------
     def _on_number(self, parts: Sequence[Any], start: int, end: int) -> Number | Broken:

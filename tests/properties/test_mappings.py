@@ -85,6 +85,7 @@ def first_choice(found: Problem, enumerations: tuple[Enumeration, ...]) -> Choic
     return choose(found.kernel, found.machine, enumerations, symbols=found.symbols)
 
 
+@examples(0.3)
 @given(pairs())
 def test_every_mapping_is_legal_and_computes_what_the_interpreter_computes(
     pair: tuple[Case, str],
@@ -104,12 +105,14 @@ def test_every_mapping_is_legal_and_computes_what_the_interpreter_computes(
             found.check(choice.lowered, describe(mapping))
 
 
+@examples(0.5)
 @given(pairs())
 def test_portable_instructions_compute_every_kernel(pair: tuple[Case, str]) -> None:
     found = problem(*pair)
     found.check(first_choice(found, found.enumerations()).lowered, "first choice")
 
 
+@examples(0.3)
 @given(pairs(), st.data())
 def test_every_schedule_computes_what_the_interpreter_computes(
     pair: tuple[Case, str], data: st.DataObject
@@ -117,8 +120,7 @@ def test_every_schedule_computes_what_the_interpreter_computes(
     found = problem(*pair)
     choice = first_choice(found, found.enumerations())
     producers = Producers(found.machine)
-    buffers = {b.name: b for b in bind_extents(found.kernel).buffers}
-    around = space(found.machine, buffers, choice.starts, producers)
+    around = space(found.machine, bind_extents(found.kernel), choice.starts, producers)
     assignment = around.first
     for name in data.draw(st.permutations([c.name for c in around.choices]), label="choices"):
         count = next(len(c.options) for c in around.choices if c.name == name)

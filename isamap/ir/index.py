@@ -113,6 +113,14 @@ class Index:
         return None
 
     @property
+    def name(self) -> str | None:
+        """The name, if this is just a name."""
+        match self.terms:
+            case (((Name(name),), 1),):
+                return name
+        return None
+
+    @property
     def offset(self) -> int:
         """The coefficient of the constant term."""
         return next((c for m, c in self.terms if m == ()), 0)

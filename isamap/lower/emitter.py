@@ -8,7 +8,7 @@ from isamap.lower.context import Context
 from isamap.lower.nodes import Call, Guard, Node, Operand, Register, Scope, Window
 from isamap.lower.position import Position
 from isamap.mapping.fragment import Fragment, Reference
-from isamap.mapping.produce import FromImmediate, FromMemory, Source, Step, Store
+from isamap.mapping.steps import FromImmediate, FromMemory, Source, Step, Store
 
 
 @dataclass(slots=True)

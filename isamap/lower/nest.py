@@ -14,7 +14,7 @@ from isamap.lower.statement import RootInput, StatementLowering
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.layout import ARRAY_ALIGNMENT
 from isamap.mapping.operand import dense_fragment
-from isamap.mapping.produce import FromMemory, Step
+from isamap.mapping.steps import FromMemory, Step
 from isamap.schedule.schedule import Level
 
 Tile = tuple[tuple[str, int], ...]

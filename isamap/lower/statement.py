@@ -11,6 +11,7 @@ from isamap.lower.context import Context
 from isamap.lower.nodes import Copy
 from isamap.lower.packing import packing_copies, padded_copy
 from isamap.mapping.filler import fillers
+from isamap.mapping.fit import Fit, fit
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.layout import PlacedDigit, direct, padded
 from isamap.mapping.operand import (
@@ -19,17 +20,8 @@ from isamap.mapping.operand import (
     needle_access,
     operand_digits,
     packed,
-    plain_name,
 )
-from isamap.mapping.produce import (
-    Fit,
-    FromImmediate,
-    FromMemory,
-    Source,
-    Step,
-    Store,
-    fit,
-)
+from isamap.mapping.steps import FromImmediate, FromMemory, Source, Step, Store
 from isamap.schedule.schedule import StatementSchedule
 
 
@@ -219,7 +211,7 @@ class StatementLowering:
     ) -> Fit | None:
         instruction = self.entry.instruction
         access = needle_access(self.matching, operand)
-        axes = tuple(plain_name(index) or "" for index in access.indices)
+        axes = tuple(index.name or "" for index in access.indices)
         return fit(
             self.entry,
             instruction.operand(operand),

@@ -11,12 +11,6 @@ from isamap.mapping.layout import PackedLayout, PlacedDigit
 from isamap.mapping.matching import Mapping, Matching
 
 
-def plain_name(index: Index) -> str | None:
-    """Return the name that an index expression is, if it is just a name."""
-    names = tuple(index.names)
-    return names[0] if len(names) == 1 and index == var(names[0]) else None
-
-
 def needle_access(matching: Matching, operand: str) -> Access:
     """Return the needle's access of an operand."""
     if matching.needle.target.buffer == operand:
@@ -64,7 +58,7 @@ def operand_digits(mapping: Mapping, operand: str) -> tuple[tuple[PlacedDigit, .
     """Return the digits along each dimension of an operand; None if some dimension is no axis."""
     dims = []
     for index in needle_access(mapping.matching, operand).indices:
-        axis = plain_name(index)
+        axis = index.name
         if axis is None:
             return None
         dims.append(placed_digits(mapping, axis))
@@ -73,7 +67,7 @@ def operand_digits(mapping: Mapping, operand: str) -> tuple[tuple[PlacedDigit, .
 
 def is_simple(dims: tuple[tuple[PlacedDigit, ...], ...]) -> bool:
     """Return whether every digit is one variable, and no variable has two digits."""
-    names = [plain_name(digit.form) for dim in dims for digit in dim]
+    names = [digit.form.name for dim in dims for digit in dim]
     return None not in names and len(set(names)) == len(names)
 
 
@@ -84,9 +78,9 @@ def filled_dims(mapping: Mapping, operand: str) -> frozenset[int]:
     target only touches results that nobody owns.
     """
     needle = mapping.matching.needle
-    owned = {plain_name(index) for index in needle.target.indices}
+    owned = {index.name for index in needle.target.indices}
     indices = needle_access(mapping.matching, operand).indices
-    return frozenset(d for d, index in enumerate(indices) if plain_name(index) not in owned)
+    return frozenset(d for d, index in enumerate(indices) if index.name not in owned)
 
 
 def fragment(
@@ -101,7 +95,7 @@ def fragment(
     dims = operand_digits(mapping, operand)
     if dims is None or shape is None or not is_simple(dims):
         return None
-    digits = tuple(tuple(Digit(plain_name(d.form) or "", d.extent) for d in dim) for dim in dims)
+    digits = tuple(tuple(Digit(d.form.name or "", d.extent) for d in dim) for dim in dims)
     laid = {digit.variable for dim in digits for digit in dim}
     assert buffer.storage is not None
     return Fragment(
@@ -135,9 +129,7 @@ def operand_shape(mapping: Mapping, operand: str) -> tuple[int, ...] | None:
     for extent, index in zip(
         declared, needle_access(mapping.matching, operand).indices, strict=True
     ):
-        size = (
-            extent.constant if extent.constant is not None else largest.get(plain_name(index) or "")
-        )
+        size = extent.constant if extent.constant is not None else largest.get(index.name or "")
         if size is None:
             return None
         shape.append(size)

@@ -6,60 +6,23 @@ three are one question, answered by one search: which instruction's statement, r
 the wanted elements?
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from isamap.hw.accelerator import Accelerator, Entry
-from isamap.ir.index import Index, Name, const, row_major
+from isamap.ir.index import Index, const
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op, Statement
 from isamap.ir.operations import REDUCTION_OPERATIONS
 from isamap.ir.statements import names
+from isamap.mapping.fit import fit
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.pattern import bindings
+from isamap.mapping.steps import FromImmediate, FromMemory, Move, Source, Step, Store
 
 _T = TypeVar("_T")
 
 MEMORY_KINDS = ("memory", "cache")
-
-
-@dataclass(frozen=True, slots=True)
-class FromMemory:
-    """An operand that an instruction reads from, or writes to, memory itself."""
-
-    reference: Reference
-
-
-@dataclass(frozen=True, slots=True)
-class FromImmediate:
-    """An operand written into the instruction: a literal, or the value of an index expression."""
-
-    value: Literal | Coordinate
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One instruction that makes a fragment.
-
-    ``limits`` binds extents of the instruction to the live extent of a dimension of the fragment,
-    ``pitches`` binds free pitches.  ``tied`` is the input that shares the target's register.
-    ``otherwise`` makes the fragment where a guard of a reference in ``inputs`` fails.  ``cost`` is
-    in cycles, those of the inputs included.
-    """
-
-    entry: Entry
-    target: str
-    fragment: Fragment
-    inputs: tuple[tuple[str, "Source"], ...]
-    limits: tuple[tuple[str, int], ...]
-    pitches: tuple[tuple[str, Index], ...]
-    tied: str | None
-    cost: Fraction
-    otherwise: "Step | None" = None
-
-
-Source: TypeAlias = Step | FromMemory | FromImmediate
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +34,6 @@ class Producer:
     value: Expr
     axes: tuple[str, ...]
     tied: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """How an operand in memory takes the elements of a reference."""
-
-    limits: tuple[tuple[str, int], ...]
-    pitches: tuple[tuple[str, Index], ...]
 
 
 class Producers:
@@ -234,7 +189,7 @@ class Producers:
         dims = []
         filled: set[int] = set()
         for position, index in enumerate(access.indices):
-            axis = _plain(index)
+            axis = index.name
             if axis is None or axis not in producer.axes:
                 return None
             dim = producer.axes.index(axis)
@@ -288,7 +243,7 @@ class Producers:
         for producer in self._storing.get(key, ()):
             entry = producer.entry
             assert isinstance(producer.value, Access)
-            axes = tuple(_plain(i) or "" for i in producer.value.indices)
+            axes = tuple(i.name or "" for i in producer.value.indices)
             target = entry.instruction.operand(producer.target)
             access = entry.instruction.statements[0].target
             found = fit(entry, target, access, axes, fragment, reference, None, storing=True)
@@ -326,7 +281,7 @@ class Producers:
                 source = entry.instruction.operand(producer.value.buffer)
                 target = entry.instruction.operand(producer.target)
                 same = source.storage == fragment.storage and source.dtype == fragment.dtype
-                axes = tuple(_plain(i) or "" for i in producer.value.indices)
+                axes = tuple(i.name or "" for i in producer.value.indices)
                 if not same or _fixed(source) != fragment.shape or axes != producer.axes:
                     continue
                 if target.storage == fragment.storage or target.storage is None:
@@ -353,116 +308,6 @@ class Producers:
         return best
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A movement between two storages of the machine; ``fragment`` is what it makes."""
-
-    entry: Entry
-    target: str
-    source: str
-    fragment: Fragment
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """Movements that take ``fragment`` to memory: ``moves`` on the way, then ``entry``."""
-
-    fragment: Fragment
-    moves: tuple[Move, ...]
-    entry: Entry
-    target: str
-    source: str
-    limits: tuple[tuple[str, int], ...]
-    pitches: tuple[tuple[str, Index], ...]
-    cost: Fraction
-
-
-def fit(
-    entry: Entry,
-    operand: Buffer,
-    access: Access,
-    axes: tuple[str, ...],
-    fragment: Fragment,
-    reference: Reference,
-    filler: Literal | None,
-    storing: bool = False,
-) -> Fit | None:
-    """Return how ``operand``, in memory, takes the elements of ``reference``, or None.
-
-    ``axes`` names the instruction's axis along each dimension of ``fragment``; ``access`` is the
-    instruction's access of the operand.
-    """
-    if reference.alignment % entry.align.get(operand.name, 1):
-        return None
-    packed = reference.dense is not None
-    if packed and reference.dense != fragment.shape:
-        return None
-    extents = {e.name: e for e in entry.instruction.extents}
-    # An extent with a range is a limit: its value follows the live elements, not a pitch.
-    free = {e.name for e in entry.instruction.extents if e.value is None and e.range is None}
-    declared = operand.strides or row_major(operand.shape)
-    limits: dict[str, int] = {}
-    pitches: dict[str, Index] = {}
-    if any(not index.is_linear_in(axes) or index.offset for index in access.indices):
-        return None
-    if any(index.names - set(axes) for index in access.indices):
-        return None
-    dense = row_major(fragment.shape)
-    for dim, axis in enumerate(axes):
-        own = const(0)
-        for index, pitch in zip(access.indices, declared, strict=True):
-            own += index.coefficient(axis) * pitch
-        whole = packed or not fragment.has_dead(dim)
-        reach = fragment.shape[dim] if packed else fragment.extent(dim)
-        wanted = dense[dim] if packed else reference.stride(fragment, dim)
-        if wanted is None:
-            return None
-        if reach > 1 and not _agree(own, wanted, free, pitches):
-            return None
-        limit = _limit(operand, access, axis)
-        if not whole:
-            if not _is_rectangular(fragment, dim):
-                return None
-            if own.constant == 0 and not storing:
-                if dim in fragment.filled:
-                    return None
-                continue
-            if limit is None or (not storing and operand.pad is None):
-                return None
-            if dim in fragment.filled and not storing and not _pads_with(operand, filler):
-                return None
-        if limit is not None:
-            span = extents[limit].range
-            if span is not None and (span[0] > 1 or span[1] <= fragment.shape[dim]):
-                return None
-            if limits.setdefault(limit, dim) != dim:
-                return None
-    return Fit(tuple(limits.items()), tuple(pitches.items()))
-
-
-def _pads_with(operand: Buffer, filler: Literal | None) -> bool:
-    return filler is not None and operand.pad is not None and operand.pad.text == filler.text
-
-
-def _agree(own: Index, wanted: Index, free: Set[str], pitches: dict[str, Index]) -> bool:
-    """Return whether a pitch of an instruction can be ``wanted``; binds it if it is free."""
-    if own == wanted:
-        return True
-    if len(own.terms) == 1 and own.terms[0][1] == 1 and len(own.terms[0][0]) == 1:
-        atom = own.terms[0][0][0]
-        if isinstance(atom, Name) and atom.name in free:
-            return pitches.setdefault(atom.name, wanted) == wanted
-    return False
-
-
-def _limit(operand: Buffer, access: Access, axis: str) -> str | None:
-    """Return the extent of the instruction that bounds ``axis`` in an operand, if one does."""
-    for index, extent in zip(access.indices, operand.shape, strict=True):
-        if _plain(index) == axis and (name := _plain(extent)) is not None:
-            return name
-    return None
-
-
 def _bind_rest(
     entry: Entry, limits: dict[str, int], pitches: dict[str, Index], fragment: Fragment
 ) -> bool:
@@ -472,12 +317,6 @@ def _bind_rest(
             continue
         pitches[extent.name] = const(extent.range[1] - 1 if extent.range else 0)
     return True
-
-
-def _is_rectangular(fragment: Fragment, dim: int) -> bool:
-    """Return whether the live elements of a dimension are its first ones."""
-    digits = [digit for digit in fragment.dims[dim] if digit.tile > 1]
-    return all(digit.variable not in fragment.partial for digit in digits[1:])
 
 
 def _merge(into: dict[str, _T], pairs: Iterable[tuple[str, _T]]) -> bool:
@@ -507,15 +346,6 @@ def _is_constant(expr: Expr, fragment: Fragment) -> bool:
 
 def _is_zero(literal: Literal) -> bool:
     return literal.text in ("0", "0.0", "false")
-
-
-def _plain(index: Index) -> str | None:
-    """Return the name that an index expression is, if it is just a name."""
-    if len(index.terms) == 1 and index.terms[0][1] == 1 and len(index.terms[0][0]) == 1:
-        atom = index.terms[0][0][0]
-        if isinstance(atom, Name):
-            return atom.name
-    return None
 
 
 def _fixed(buffer: Buffer) -> tuple[int, ...] | None:
@@ -549,7 +379,7 @@ def _read_producer(entry: Entry) -> Producer | None:
     if len(entry.instruction.statements) != 1:
         return None
     statement: Statement = entry.instruction.statements[0]
-    axes = tuple(_plain(index) or "" for index in statement.target.indices)
+    axes = tuple(index.name or "" for index in statement.target.indices)
     variables = {v.name for v in statement.variables}
     if set(axes) != variables or len(set(axes)) != len(axes):
         return None

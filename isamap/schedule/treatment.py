@@ -6,11 +6,12 @@ from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Literal, Permissions
 from isamap.ir.statements import accesses
 from isamap.mapping.filler import fillers
+from isamap.mapping.fit import fit
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.layout import direct, padded
 from isamap.mapping.matching import Mapping
-from isamap.mapping.operand import dense_fragment, fragment, needle_access, packed, plain_name
-from isamap.mapping.produce import Producers, fit
+from isamap.mapping.operand import dense_fragment, fragment, needle_access, packed
+from isamap.mapping.produce import Producers
 from isamap.schedule.schedule import Treatment
 
 
@@ -104,7 +105,7 @@ class Treatments:
             if not isinstance(expr, Access) or references[expr].guards:
                 return None
             access = needle_access(self.mapping.matching, operand)
-            axes = tuple(plain_name(index) or "" for index in access.indices)
+            axes = tuple(index.name or "" for index in access.indices)
             declared = entry.instruction.operand(operand)
             filler = self.fillers.get(operand)
             fits = fit(entry, declared, access, axes, wanted, references[expr], filler)

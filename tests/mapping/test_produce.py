@@ -41,8 +41,10 @@ instructions:
   - semantics: "instruction put { in x : f32[] @ imm out r : f32[4] @ v  r[i] = x[] }"
     throughput: 1
     latency: 1
-  - semantics: "instruction less { in a : f32[4] @ v in b : f32[4] @ v out r : f32[4] @ v
-      r[i] = a[i] - b[i] }"
+  - semantics: |
+      instruction less {
+        in a : f32[4] @ v in b : f32[4] @ v out r : f32[4] @ v  r[i] = a[i] - b[i]
+      }
     throughput: 1
     latency: 4
   - semantics: |
@@ -51,8 +53,8 @@ instructions:
       }
     throughput: 8
     latency: 30
-  - semantics: "instruction down { in s : f32[2, 2] @ spm out m : f32[2, 2] @ memory
-      m[i, j] = s[i, j] }"
+  - semantics: |
+      instruction down { in s : f32[2, 2] @ spm out m : f32[2, 2] @ memory  m[i, j] = s[i, j] }
     throughput: 8
     latency: 30
 """

@@ -173,6 +173,8 @@ class Body:
         item = plan.uses.item
         typing.elements.update(plan.uses.elements)
         target = None if isinstance(item.target, Broken) else typing.access(item.target)
+        if target is None and item.value.loose:
+            return None  # nothing else could tell its type
         value = typing.expr(item.value, target.dtype if target else None)
         if target is None or value is None:
             return None

@@ -5,6 +5,7 @@ moderate size by marking what is written, and the rest is asked of the solver.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -118,7 +119,7 @@ def _ladder(index: Index, ranges: Ranges) -> tuple[Index, list[tuple[Index, Inde
         # Before the first that is no smaller; factors that cannot be compared make no ladder.
         place = next((n for n, (f, _) in enumerate(steps) if is_nonnegative(f - factor)), None)
         steps.insert(len(steps) if place is None else place, (factor, size))
-    ascending = all(is_nonnegative(b - a) for (a, _), (b, _) in zip(steps, steps[1:], strict=False))
+    ascending = all(is_nonnegative(b - a) for (a, _), (b, _) in pairwise(steps))
     return (least, steps) if ascending else None
 
 

@@ -91,7 +91,9 @@ class Parser:
         """Parse all tokens."""
         position, last = 0, len(self._tokens) - 1
         while position < last:
-            if self._feed(self._tokens[position]):
+            token = self._tokens[position]
+            stray = token.kind == "BAD_CHARACTER" and not self._accepts(token.kind)
+            if stray or self._feed(token):  # what is told already is passed over
                 position += 1
             else:
                 resume = self._recover(position)

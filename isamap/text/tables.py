@@ -86,27 +86,23 @@ def build(grammar: str) -> dict[str, Any]:
         (t for t in parser.terminals if t.name not in words.values()),
         key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name),
     )
-    rules = list(parser.rules)
-    rules += [
-        a[1]
-        for row in table.states.values()
-        for a in row.values()
-        if a[0] is not Shift and a[1] not in rules
-    ]
+    found = {a[1] for row in table.states.values() for a in row.values() if a[0] is not Shift}
+    rules = sorted(found, key=lambda rule: (_rule(rule), [s.name for s in rule.expansion]))
     numbers = {rule: n for n, rule in enumerate(rules)}
     terminals = {t.name for t in parser.terminals} | {"$END"}
+    order = _states(table)
     actions: list[dict[str, int]] = []
     gotos: list[dict[str, int]] = []
-    for state in range(len(table.states)):
-        row = table.states[state]
+    for state in order:
+        row = sorted(table.states[state].items())
         actions.append(
             {
-                name: target if action is Shift else -1 - numbers[target]
-                for name, (action, target) in sorted(row.items())
+                name: order[target] if action is Shift else -1 - numbers[target]
+                for name, (action, target) in row
                 if name in terminals
             }
         )
-        gotos.append({n: target for n, (_, target) in sorted(row.items()) if n not in terminals})
+        gotos.append({n: order[target] for n, (_, target) in row if n not in terminals})
     return {
         "terminals": [[t.name, t.pattern.to_regexp()] for t in ordered],
         "ignored": sorted(parser.ignore_tokens),
@@ -115,8 +111,21 @@ def build(grammar: str) -> dict[str, Any]:
         "rules": [_rule(rule) for rule in rules],
         "actions": actions,
         "gotos": gotos,
-        "start": table.start_states["file"],
+        "start": order[table.start_states["file"]],
     }
+
+
+def _states(table: Any) -> dict[int, int]:
+    """Number the states as they are reached: Lark's own numbers differ from run to run."""
+    order: dict[int, int] = {}
+    waiting = [table.start_states["file"]]
+    while waiting:
+        state = waiting.pop(0)
+        if state not in order:
+            order[state] = len(order)
+            row = sorted(table.states[state].items())
+            waiting += [target for _, (_, target) in row if isinstance(target, int)]
+    return order
 
 
 def _rule(rule: Any) -> list[Any]:

@@ -59,8 +59,8 @@ class Places:
 def tokenize(places: Places, tables: Tables, errors: Collector) -> list[Token]:
     """Return the tokens of a text, ``$END`` last.
 
-    Characters that are not of the language are reported and left out; numbers that are none are
-    reported and stay, so that the text around them is still checked.
+    Characters that are not of the language and numbers that are none are reported; they stay, so
+    that the text around them is still checked.
     """
     text = places.source.text
     keywords, ignored = tables.keywords, tables.ignored
@@ -81,10 +81,10 @@ def tokenize(places: Places, tables: Tables, errors: Collector) -> list[Token]:
                 message = f"the name has {end - start} characters; {_MAX_NAME} are allowed"
                 errors.add(fail("E006", message, places.span(start, end)))
         elif kind == "BAD_CHARACTER":
-            if start != stray:  # one message for a run of them
-                errors.add(_bad_character(places, start))
-            stray = end
-            continue
+            run, stray = start == stray, end
+            if run:  # one message for all of them
+                continue
+            errors.add(_bad_character(places, start))
         elif kind == "BAD_NUMBER":
             errors.add(_bad_number(places, match.group(), start))
         elif kind in _OPENING:

@@ -29,7 +29,7 @@ TRIED = 5
 HOPELESS = 8.0
 """Mappings this much slower than the best by the closed form are not scheduled."""
 
-ALIKE = 1.05
+ALIKE = 1.1
 """Estimates this close are taken for equal."""
 
 

@@ -31,6 +31,32 @@ isxdigit isfinite isinf isnan isnormal isgreater isgreaterequal isless islessequ
 isunordered signbit fpclassify finite signgam
 """
 
+# What stdlib.h, which intrinsics include, and unistd.h declare besides.
+_POSIX = """
+a64l access acct alarm aligned_alloc arc4random arc4random_buf arc4random_uniform at_quick_exit brk
+chdir chown chroot clearenv clearerr_unlocked closefrom confstr crypt ctermid daemon dprintf drand48
+drand48_r dup dup2 ecvt ecvt_r endusershell erand48 erand48_r execl execle execlp execv execve
+execvp explicit_bzero faccessat fchdir fchown fchownat fcvt fcvt_r fdatasync fdopen feof_unlocked
+ferror_unlocked fexecve fflush_unlocked fgetc_unlocked fgetpos fileno fileno_unlocked finitef
+finitel flockfile fmemopen fork fpathconf fputc_unlocked fread_unlocked fseeko fsetpos fsync ftello
+ftruncate ftrylockfile funlockfile fwrite_unlocked gcvt getc_unlocked getchar_unlocked getcwd
+getdelim getdomainname getdtablesize getegid geteuid getgid getgroups gethostid gethostname getline
+getloadavg getlogin getlogin_r getopt getpagesize getpass getpgid getpgrp getpid getppid getsid
+getsubopt getuid getusershell getw getwd initstate initstate_r isatty isinff isinfl isnanf isnanl
+jrand48 jrand48_r l64a lchown lcong48 lcong48_r lgamma_r lgammaf_r lgammal_r link linkat lockf
+lrand48 lrand48_r lseek mblen mbstowcs mbtowc mkdtemp mkstemp mkstemps mktemp mrand48 mrand48_r nice
+nrand48 nrand48_r on_exit open_memstream pathconf pause pclose pipe popen posix_memalign pread
+profil pselect putc_unlocked putchar_unlocked putenv putw pwrite qecvt qecvt_r qfcvt qfcvt_r qgcvt
+quick_exit rand_r random random_r readlink readlinkat reallocarray realpath renameat revoke rmdir
+rpmatch sbrk seed48 seed48_r setbuffer setdomainname setegid setenv seteuid setgid sethostid
+sethostname setlinebuf setlogin setpgid setpgrp setregid setreuid setsid setstate setstate_r setuid
+setusershell sleep snprintf srand48 srand48_r srandom srandom_r strcasecmp_l strcoll_l strerror_l
+strerror_r strncasecmp_l strnlen strsignal strtok_r strtoq strtouq strxfrm_l symlink symlinkat sync
+syscall sysconf tcgetpgrp tcsetpgrp tempnam tmpnam_r truncate ttyname ttyname_r ttyslot ualarm
+unlink unlinkat unsetenv usleep valloc vdprintf vfork vfscanf vhangup vsnprintf vsscanf wcstombs
+wctomb
+"""
+
 _MATH = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh drem erf erfc exp exp10 exp2
 expm1 fabs fdim floor fma fmax fmin fmod frexp gamma hypot ilogb j0 j1 jn ldexp lgamma llrint
@@ -42,7 +68,7 @@ csin csinh csqrt ctan ctanh
 """
 
 RESERVED = frozenset(
-    [*_KEYWORDS.split(), *_FUNCTIONS.split()]
+    [*_KEYWORDS.split(), *_FUNCTIONS.split(), *_POSIX.split()]
     + [name + suffix for name in _MATH.split() for suffix in ("", "f", "l")]
 )
 """Words that a C file with the usual headers gives another meaning."""

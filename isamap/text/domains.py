@@ -171,8 +171,8 @@ def _report(
     index, extent = dimension
     size = extent.substitute(scope.known).substitute(witness)
     reached = at.evaluate(witness)
-    used = [name for name in witness if name in at.names | extent.names]
-    where = f" at {', '.join(f'{name} = {witness[name]}' for name in used)}" if used else ""
+    point = ", ".join(f"{name} = {number}" for name, number in witness.items())
+    where = f" at {point}" if point else ""
     shown = f"index {index} is {reached}" if str(index) != str(reached) else f"index is {reached}"
     message = (
         f"{use.name} is {'written' if use.target else 'read'} out of bounds: its {shown}{where}, "

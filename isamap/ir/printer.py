@@ -171,7 +171,10 @@ def _coordinate(index: Index, dtype: str) -> str:
     if index.constant is not None:
         return f"{dtype}({index})"
     text = str(index)
-    return text if text.isidentifier() else f"({text})"
+    ((monomial, factor), *rest) = index.terms
+    # A name, or one // or %, which has its parentheses.
+    single = not rest and factor == 1 and len(monomial) == 1
+    return text if single else f"({text})"
 
 
 def _operation(expr: Op, level: int, typed: bool) -> str:

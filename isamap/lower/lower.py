@@ -66,7 +66,7 @@ def lower_statement(
         nodes.append(fill(context, buffer.name, product(buffer.shape), value))
     ranges = {name: SYMBOL_RANGE for name in context.kernel.symbols}
     nest = Nest(lowering).build(ranges)
-    return (*nodes, *lowering.copies, *nest)
+    return (*nodes, *lowering.placed_first(), *lowering.copies, *nest)
 
 
 def _covers(statement: Statement, buffer: Buffer) -> bool:

@@ -338,6 +338,8 @@ class Nest:
         operands: list[tuple[str, Operand]] = []
         symbols: dict[str, Index] = {}
         for name, _ in self.at.matching.operands:
+            if name == needle.tied and self.at.result_in_memory:
+                continue  # it lies where the result goes
             made = self.at.input(name, partial)
             if name == needle.tied and isinstance(made, Step):
                 assert result is None
@@ -351,7 +353,9 @@ class Nest:
             symbols.update(self._symbols(made, name, here))
         target = needle.target.buffer
         if self.at.result_in_memory:
-            operands.append((target, self._window(here, partial, symbols)))
+            window = self._window(here, partial, symbols)
+            tied = needle.tied or target
+            operands += [(name, window) for name in dict.fromkeys((tied, target))]
         else:
             if result is None:
                 result = emitter.register(self._result_fragment(here), "r")

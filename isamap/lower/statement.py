@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Entry
-from isamap.ir.index import product
+from isamap.ir.index import product, var
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Statement
 from isamap.lower.context import Context
 from isamap.lower.nodes import Copy
@@ -244,6 +244,37 @@ class StatementLowering:
         target = self.statement.target
         found = direct(buffers[target.buffer], target, self.extents, buffers)
         return replace(found, guards=(), pad=None)
+
+    def placed_first(self) -> tuple[Copy, ...]:
+        """Return the copy that puts an operand where an instruction that overwrites it finds it.
+
+        An assignment whose operand and result are one place in memory needs its operand there.
+        """
+        tied, target = self.needle.tied, self.statement.target
+        if tied is None or not self.result_in_memory or self.statement.reduction != "=":
+            return ()
+        expr = self.matching.bound(tied)
+        if expr == target:
+            return ()
+        others = [e for operand, e in self.matching.operands if operand != tied]
+        if any(a.buffer == target.buffer for e in (expr, *others) for a in accesses_of(e)):
+            raise _bad(f"operand '{tied}' of {self.needle.name} would overwrite what is read")
+        if not isinstance(expr, Access):
+            raise _bad(f"operand '{tied}' of {self.needle.name} must be an access")
+        buffers = self.context.buffers
+        source = direct(buffers[expr.buffer], expr, self.extents, buffers)
+        names = {v: self.context.unique(f"{target.buffer}_{v}") for v in self.extents}
+        here = {v: var(name) for v, name in names.items()}
+        copy = Copy(
+            tuple((names[v], extent) for v, extent in self.extents.items()),
+            target.buffer,
+            self.output.offset.substitute(here),
+            source.array,
+            source.offset.substitute(here),
+            tuple(guard.substitute(here) for guard in source.guards),
+            source.pad if source.guards else None,
+        )
+        return (copy,)
 
     @property
     def result_in_memory(self) -> bool:

@@ -187,7 +187,7 @@ class _Reader:
 
     def _place(self, access: Access) -> object:
         operand = self.entry.instruction.operand(access.buffer)
-        return operand.storage, operand.dtype, operand.shape
+        return operand.storage, operand.dtype, operand.shape, operand.strides
 
     def _kind(self, operand: str) -> str:
         return self.kinds[self.entry.storage(operand)]

@@ -1,0 +1,106 @@
+"""Instructions whose result lies in memory, where it may overwrite one of their operands."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isamap.diagnostics import NoMappingError
+from isamap.hw.load import load_hardware
+from isamap.interp.run import interpret
+from isamap.ir.statements import bind_extents, zero_based
+from isamap.lower.choose import choose
+from isamap.mapping.find import enumerate_mappings
+from isamap.sim.lowered import run_lowered
+from isamap.text.load import parse_module
+
+MACHINE = """\
+format: 1
+name: inmemory
+title: operands and results in memory
+source: invented
+clock: 1 GHz
+units: {{u: 1}}
+storages:
+  memory: {{kind: memory}}
+instructions:
+  - semantics: |
+      {semantics}
+    throughput: 1
+    latency: 1
+    units: u
+"""
+
+ACCUMULATING = (
+    "instruction mac(n in 1..5) { in a : s32[n] @ memory in b : s32[n] @ memory "
+    "inout c : s32[n] @ memory c[i] += a[i] * b[i] }"
+)
+SEPARATE = (
+    "instruction mad(n in 1..5) { in a : s32[n] @ memory in b : s32[n] @ memory "
+    "in c : s32[n] @ memory out r : s32[n] @ memory r[i] = a[i] * b[i] + c[i] }"
+)
+PITCHES = (
+    "instruction add(n in 1..5, P, Q) { in a : s32[n, 2] @ memory strides [P, 1] "
+    "in b : s32[n, 2] @ memory strides [P, 1] out r : s32[n, 2] @ memory strides [Q, 1] "
+    "r[i, j] = a[i, j] + b[i, j] }"
+)
+
+
+def check(folder: Path, semantics: str, text: str) -> None:
+    path = folder / "inmemory.yaml"
+    path.write_text(MACHINE.format(semantics=semantics))
+    machine = load_hardware(str(path))
+    (kernel,) = parse_module(text).kernels
+    found = [
+        enumerate_mappings(zero_based(s), machine, kernel.permissions)
+        for s in bind_extents(kernel).statements
+    ]
+    lowered = choose(kernel, machine, found).lowered
+    rng = np.random.default_rng(0)
+    arrays = {
+        b.name: rng.integers(-9, 9, [e.evaluate({}) for e in b.shape]).astype(np.int32)
+        for b in bind_extents(kernel).buffers
+        if b.role in ("in", "inout")
+    }
+    expected = interpret(kernel, arrays)
+    for name, actual in run_lowered(lowered, machine, arrays, {}).items():
+        np.testing.assert_array_equal(np.asarray(actual).ravel(), expected[name].ravel())
+
+
+@pytest.mark.parametrize("semantics", [ACCUMULATING, SEPARATE])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "Y[i] = C[i] + A[i] * B[i]",
+        "Y[i] = C[2 * i - 4] + A[i] * B[i]",
+        "Y[i] = Y[i] + A[i] * B[i]",
+        "Y[i] += A[i] * B[i]",
+        "Y[i] = C[i] + A[i] * Y[i]",
+    ],
+)
+def test_operand_that_is_overwritten_has_its_content(
+    tmp_path: Path, semantics: str, statement: str
+) -> None:
+    if semantics is ACCUMULATING and "A[i] * Y[i]" in statement:
+        pytest.skip("the operand's copy would overwrite Y: refused, see below")
+    text = (
+        "kernel k(N = 18) { in A : s32[N] in B : s32[N] in C : s32[N] pad 7 inout Y : s32[N] "
+        f"{statement} }}"
+    )
+    check(tmp_path, semantics, text)
+
+
+def test_operand_is_not_put_over_what_is_still_read(tmp_path: Path) -> None:
+    text = "kernel k(N = 18) { in A : s32[N] in C : s32[N] inout Y : s32[N] Y[i] = C[i] + A[i] * Y[i] }"
+    with pytest.raises(NoMappingError, match="nothing on inmemory computes"):
+        check(tmp_path, ACCUMULATING, text)
+
+
+def test_reduction_into_memory_starts_from_its_identity(tmp_path: Path) -> None:
+    text = "kernel k(N = 18) { in A : s32[N, 3] in B : s32[N, 3] out Y : s32[N, 3] Y[i, j] += A[i, j] * B[i, j] }"
+    check(tmp_path, SEPARATE, text)
+
+
+def test_operands_of_other_pitches_are_no_accumulators(tmp_path: Path) -> None:
+    text = "kernel k(N = 18) { in A : s32[N, 2] inout Y : s32[N, 2] Y[i, j] = Y[i, j] + A[i, j] }"
+    check(tmp_path, PITCHES, text)

@@ -91,13 +91,19 @@ def test_operand_that_is_overwritten_has_its_content(
 
 
 def test_operand_is_not_put_over_what_is_still_read(tmp_path: Path) -> None:
-    text = "kernel k(N = 18) { in A : s32[N] in C : s32[N] inout Y : s32[N] Y[i] = C[i] + A[i] * Y[i] }"
+    text = (
+        "kernel k(N = 18) { in A : s32[N] in C : s32[N] inout Y : s32[N] "
+        "Y[i] = C[i] + A[i] * Y[i] }"
+    )
     with pytest.raises(NoMappingError, match="nothing on inmemory computes"):
         check(tmp_path, ACCUMULATING, text)
 
 
 def test_reduction_into_memory_starts_from_its_identity(tmp_path: Path) -> None:
-    text = "kernel k(N = 18) { in A : s32[N, 3] in B : s32[N, 3] out Y : s32[N, 3] Y[i, j] += A[i, j] * B[i, j] }"
+    text = (
+        "kernel k(N = 18) { in A : s32[N, 3] in B : s32[N, 3] out Y : s32[N, 3] "
+        "Y[i, j] += A[i, j] * B[i, j] }"
+    )
     check(tmp_path, SEPARATE, text)
 
 

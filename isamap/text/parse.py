@@ -134,6 +134,9 @@ class Parser:
         rule = self._tables.rules[number]
         states, values = self._states, self._values
         size = rule.size
+        if rule.single and size == 1:  # one level of precedence: nothing but the state changes
+            states[-1] = self._tables.gotos[states[-2]][rule.origin]
+            return
         if size:
             taken = values[-size:]
             start, end = self._starts[-size], self._ends[-1]

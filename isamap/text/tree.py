@@ -1,6 +1,7 @@
 """Builds the syntax of a file while it is parsed: one function for each rule of the grammar."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from isamap.diagnostics import Collector, Span, fail
@@ -43,6 +44,13 @@ class Group(tuple[Any, ...]):
     __slots__ = ()
 
 
+@cache
+def _methods() -> tuple[tuple[str, str], ...]:
+    """Return the rules that are built, and the methods that do it."""
+    names = (name for name in dir(Builder) if name.startswith("_on_"))
+    return tuple((name.removeprefix("_on_"), name) for name in names)
+
+
 def word(token: Token) -> Word:
     """Return a token as a word."""
     return Word(token.text, token.start, token.end)
@@ -54,11 +62,7 @@ class Builder:
     def __init__(self, places: Places, errors: Collector) -> None:
         self._places = places
         self._errors = errors
-        self.build: dict[str, Build] = {
-            name.removeprefix("_on_"): getattr(self, name)
-            for name in dir(self)
-            if name.startswith("_on_")
-        }
+        self.build: dict[str, Build] = {rule: getattr(self, name) for rule, name in _methods()}
 
     def span(self, start: int, end: int) -> Span:
         """Return the place of the text between two offsets."""

@@ -17,7 +17,8 @@ class Storage:
     """A place where operands live.
 
     ``registers``: ``count`` registers of ``bits`` bits each; every register is one C variable whose
-    type is ``types[element type]``.  ``scratchpad``: ``size`` bytes, placed by the schedule.
+    type is ``types[element type]``.  With ``within`` they are parts of another storage's registers,
+    or made of several of them.  ``scratchpad``: ``size`` bytes, placed by the schedule.
     ``cache``: ``size`` bytes, only the cost model sees it.  ``memory``: what C pointers reach.
     ``immediate``: constants written into the instruction.  ``read`` and ``write`` are bytes a cycle
     to and from the next larger storage; ``latency`` is in cycles.  Storages are ordered from the
@@ -28,6 +29,7 @@ class Storage:
     kind: StorageKind
     count: int | None = None
     bits: int | None = None
+    within: str | None = None
     size: int | None = None
     banks: int = 1
     alignment: int = 1
@@ -133,6 +135,13 @@ class Accelerator:
     def storage(self, name: str) -> Storage:
         """Return the storage called ``name``."""
         return next(s for s in self.storages if s.name == name)
+
+    def register_file(self, storage: Storage) -> tuple[Storage, int]:
+        """Return the storage whose registers those of ``storage`` are, and how many each takes."""
+        if storage.within is None:
+            return storage, 1
+        file = self.storage(storage.within)
+        return file, max(1, -(-(storage.bits or 1) // (file.bits or 1)))
 
     def unit(self, name: str) -> Unit:
         """Return the unit called ``name``."""

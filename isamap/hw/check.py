@@ -14,7 +14,10 @@ from isamap.ir.nodes import Buffer, Extent, Instruction
 
 _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     # kind: fields it must have, fields it may have
-    "registers": (frozenset({"count", "bits"}), frozenset({"types", "latency", "read", "write"})),
+    "registers": (
+        frozenset({"count", "bits"}),
+        frozenset({"within", "types", "latency", "read", "write"}),
+    ),
     "scratchpad": (
         frozenset({"size"}),
         frozenset({"banks", "alignment", "latency", "read", "write"}),
@@ -48,6 +51,21 @@ def check_storage(document: Document, name: str, model: StorageModel) -> Iterato
         if not text.strip():
             span = document.span("storages", name, "types", dtype)
             yield fail("E115", f"the C type of '{dtype}' is empty", span)
+
+
+def check_within(
+    document: Document, name: str, storages: Mapping[str, Storage]
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the register file that a storage says it lies in."""
+    within = storages[name].within
+    if within is None or storages[name].kind != "registers":
+        return
+    span = document.span("storages", name, "within")
+    files = [s.name for s in storages.values() if s.kind == "registers" and s.within is None]
+    if within not in files:
+        message = f"'{within}' is no register file of its own, '{name}' cannot lie within it"
+        hint = f"the register files are: {', '.join(files) or 'none'}"
+        yield fail("E124", message, span, hint)
 
 
 def check_model(

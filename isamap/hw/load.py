@@ -8,7 +8,14 @@ from pathlib import Path
 
 from isamap.diagnostics import Collector, HardwareError, IsamapError, Span, fail
 from isamap.hw.accelerator import Accelerator, Entry, Storage, StorageKind, Toolchain, Unit
-from isamap.hw.check import Machine, check_entry, check_model, check_storage, check_unique
+from isamap.hw.check import (
+    Machine,
+    check_entry,
+    check_model,
+    check_storage,
+    check_unique,
+    check_within,
+)
 from isamap.hw.document import Document, read_document
 from isamap.hw.native import best_shipped
 from isamap.hw.schema import DescriptionModel, InstructionModel, StorageModel, ToolchainModel
@@ -154,6 +161,9 @@ def _merge_storages(chain: tuple[Document, ...], collector: Collector) -> tuple[
         for name, model in document.model.storages.items():
             collector.extend(check_storage(document, name, model))
             merged.setdefault(name, _storage(document, name, model))
+    for document in chain:
+        for name in document.model.storages:
+            collector.extend(check_within(document, name, merged))
     # Own storages first would put an inherited register file behind an own cache.
     return tuple(sorted(merged.values(), key=lambda storage: _DISTANCE[storage.kind]))
 
@@ -164,6 +174,7 @@ def _storage(document: Document, name: str, model: StorageModel) -> Storage:
         kind=model.kind,
         count=model.count,
         bits=model.bits,
+        within=model.within,
         size=model.size,
         banks=model.banks,
         alignment=model.alignment,

@@ -172,6 +172,9 @@ class StorageModel(Model):
     )
     count: Count | None = Field(None, description="registers: how many there are")
     bits: Count | None = Field(None, description="registers: width of each, in bits")
+    within: Name | None = Field(
+        None, description="registers: the register file that these are a part of, or made of"
+    )
     size: Bytes | None = Field(None, description="scratchpad, cache: capacity, as in '48 KiB'")
     banks: Count = Field(1, description="scratchpad: banks that are accessed side by side")
     alignment: Power = Field(1, description="bytes to which what lies here is aligned")

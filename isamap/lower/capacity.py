@@ -10,9 +10,10 @@ from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Reg
 def peak_use(lowered: LoweredKernel, accelerator: Accelerator) -> dict[str, int]:
     """Return the greatest use of each storage that holds registers: bytes, or whole registers.
 
-    A register counts from the first node of its scope that uses it to the last.
+    A register counts from the first node of its scope that uses it to the last, in the register
+    file that it lies within.
     """
-    storages = {s.name: s for s in accelerator.storages}
+    storages = {s.name: accelerator.register_file(s)[0] for s in accelerator.storages}
     return _peak(lowered.body, storages)
 
 

@@ -188,25 +188,14 @@ def _score(
     calls = prod(block.values())
     if calls > max(CALLS_IN_BODY, prod(block[v] for v in shape.reductions)):
         return None
-    target = entry.storage(shape.mapping.matching.needle.target.buffer)
     loads = 0.0
     resident: dict[str, list[int]] = {}
     for operand, _ in shape.mapping.matching.operands:
         count = _fragments(shape, operand, block)
         loads += count * costs[operand]
         resident.setdefault(entry.storage(operand), []).append(count)
-    for name, counts in resident.items():
-        storage = accelerator.storage(name)
-        if storage.kind == "scratchpad" and _bytes(shape, block, name) > (storage.size or 0):
-            return None
-        if storage.kind != "registers" or storage.count is None:
-            continue
-        # One operand streams through a register or two; the others stay for the whole block.
-        need = sum(counts) - max(counts) + (2 if len(counts) > 1 or results > 1 else 1)
-        if name == target:
-            need += results
-        if need > storage.count and calls > 1:
-            return None
+    if not _fits(shape, block, accelerator, resident):
+        return None
     throughput = float(entry.throughput)
     chained = float(entry.latency) / results
     compute = max(throughput, chained if shape.reductions else throughput)
@@ -217,6 +206,35 @@ def _score(
     per_call = loads / calls
     loop = 0.5 / calls
     return float((max(compute, per_call) + 0.25 * per_call + loop) * waste**0.5)
+
+
+def _fits(
+    shape: Shape,
+    block: dict[str, int],
+    accelerator: Accelerator,
+    resident: Dict[str, list[int]],
+) -> bool:
+    """Return whether the storages hold a block's results and its fragments, ``resident`` of each.
+
+    One operand streams through a register or two; the others stay for the whole block.
+    """
+    needle = shape.mapping.matching.needle
+    results = prod(block[v] for v in shape.outputs)
+    target = accelerator.storage(needle.entry.storage(needle.target.buffer))
+    file, each = accelerator.register_file(target)
+    need = {file.name: results * each}
+    for name, counts in resident.items():
+        storage = accelerator.storage(name)
+        if storage.kind == "scratchpad" and _bytes(shape, block, name) > (storage.size or 0):
+            return False
+        streamed = 2 if len(counts) > 1 or results > 1 else 1
+        file, each = accelerator.register_file(storage)
+        held = (sum(counts) - max(counts) + streamed) * each
+        need[file.name] = need.get(file.name, 0) + held
+    if prod(block.values()) <= 1:
+        return True
+    files = [(accelerator.storage(name), number) for name, number in need.items()]
+    return all(f.kind != "registers" or number <= (f.count or number) for f, number in files)
 
 
 def _bytes(shape: Shape, block: dict[str, int], storage: str) -> int:

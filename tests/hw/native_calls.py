@@ -204,6 +204,10 @@ def pitches_of(operand: Buffer, symbols: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(stride.evaluate(symbols) for stride in strides)
 
 
+WIDENED = {"isamap_ymm2_s16": np.int16, "isamap_ymm2_f32": np.float32}
+"""C types that hold elements of even place, widened to this, and behind them those of odd place."""
+
+
 class Register:
     """The bytes of a register's C variable, to and from elements."""
 
@@ -213,7 +217,8 @@ class Register:
         self.is_mask = re.fullmatch(r"__mmask\d+", c_type) is not None
         # Vectors hold what memory holds; a scalar's C type may be wider than its element.
         scalar = {"float": np.float32, "double": np.float64, "int8_t": np.int8, "uint8_t": np.uint8}
-        self.held = np.dtype(scalar.get(c_type, operand.dtype.numpy))
+        self.is_widened = c_type in WIDENED
+        self.held = np.dtype({**scalar, **WIDENED}.get(c_type, operand.dtype.numpy))
         self.bytes: Values = np.zeros(max(64, 8 * prod(self.shape)), np.uint8)
 
     def write(self, elements: Values) -> None:
@@ -221,6 +226,9 @@ class Register:
         raw: bytes
         if self.is_mask:
             raw = np.packbits(elements.astype(np.uint8).reshape(-1), bitorder="little").tobytes()
+        elif self.is_widened:
+            flat = elements.astype(self.held).reshape(-1)
+            raw = flat[0::2].tobytes() + flat[1::2].tobytes()
         else:
             raw = np.ascontiguousarray(elements.astype(self.held)).tobytes()
         self.bytes[:] = 0xA5
@@ -233,5 +241,8 @@ class Register:
             bits = np.unpackbits(self.bytes[:2], bitorder="little")[:count]
             return bits.astype(np.bool_).reshape(self.shape)
         size = count * self.held.itemsize
-        values = self.bytes[:size].copy().view(self.held).reshape(self.shape)
+        values = self.bytes[:size].copy().view(self.held)
+        if self.is_widened:
+            values = values.reshape(2, -1).T
+        values = values.reshape(self.shape)
         return values.astype(self.dtype.numpy)

@@ -33,7 +33,7 @@ from tests.hw.native_calls import (
 )
 
 # Fused and narrow products round other bits than the statement: small integers round none.
-ROUNDS_OTHERWISE = ("vfmadd", "vdpbf16ps", "vsum", "vdot")
+ROUNDS_OTHERWISE = ("vfmadd", "vdpbf16ps", "dot2_bf16", "vsum", "vdot")
 # A last bit of two mathematical libraries may differ in f64.
 LIBRARY = frozenset({"exp", "log", "tanh", "sigmoid", "erf"})
 # The sign of a zero that has two candidates is nobody's promise.

@@ -58,6 +58,7 @@ def _shown(machine: Accelerator) -> list[str]:
 def _storage(storage: Storage) -> tuple[str, str, str]:
     if storage.kind == "registers":
         holds = f"{storage.count} of {storage.bits} bits" if storage.bits else f"{storage.count}"
+        holds += f", within {storage.within}" if storage.within else ""
     elif storage.size is not None:
         holds = _bytes(storage.size) + (f" in {storage.banks} banks" if storage.banks > 1 else "")
     else:

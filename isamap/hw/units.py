@@ -36,12 +36,12 @@ _UNITS: dict[Dimension, dict[str, Fraction]] = {
 _UNITS["bytes/cycle"] = {f"{unit}/cycle": value for unit, value in _UNITS["bytes"].items()}
 
 _EXAMPLES: dict[Dimension, str] = {
-    "bytes": "48 KiB",
-    "bytes/cycle": "64 B/cycle",
-    "frequency": "3.0 GHz",
-    "cycles": "4 cycles",
-    "energy": "12 pJ",
-    "area": "350 um2",
+    "bytes": "a size such as '48 KiB'",
+    "bytes/cycle": "a rate such as '64 B/cycle'",
+    "frequency": "a frequency such as '3.0 GHz'",
+    "cycles": "a number of cycles such as '4', '0.5' or '1/3'",
+    "energy": "an energy such as '12 pJ'",
+    "area": "an area such as '350 um2'",
 }
 
 _BARE: frozenset[Dimension] = frozenset({"cycles"})
@@ -78,12 +78,12 @@ def parse_quantity(text: str, dimension: Dimension) -> Fraction:
     match = _QUANTITY.fullmatch(text.strip())
     example = _EXAMPLES[dimension]
     if match is None:
-        raise UnitError(f"expected a quantity such as '{example}', found '{shorten(text)}'")
+        raise UnitError(f"expected {example}, found '{shorten(text)}'")
     number, unit = match[1], re.sub(r"\s+", "", match[2])
     if not unit and dimension in _BARE:
         return parse_number(number)
     if not unit:
-        raise UnitError(f"expected a unit, as in '{example}', found '{shorten(text)}'")
+        raise UnitError(f"the unit is missing: expected {example}, found '{shorten(text)}'")
     if unit not in known:
         raise UnitError(f"unknown unit '{shorten(unit)}', expected one of {', '.join(known)}")
     return parse_number(number) * known[unit]

@@ -192,6 +192,17 @@ def test_shipped_descriptions_load_and_fit_the_schema(name: str) -> None:
     jsonschema.validate(yaml.safe_load(text), json_schema())
 
 
+def test_registers_within_others_count_as_those() -> None:
+    machine = load_hardware("x86_avx2")
+    files = {
+        s.name: (file.name, each)
+        for s in machine.storages
+        if s.kind == "registers"
+        for file, each in [machine.register_file(s)]
+    }
+    assert files == {"ymm": ("ymm", 1), "xmm": ("ymm", 1), "ymm2": ("ymm", 2), "reg": ("reg", 1)}
+
+
 def test_the_published_schema_is_fresh(request: pytest.FixtureRequest) -> None:
     text = json.dumps(json_schema(), indent=2) + "\n"
     path = ROOT / "hwdesc" / "schema.json"

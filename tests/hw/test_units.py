@@ -38,11 +38,11 @@ def test_quantity(text: str, dimension: str, value: int | None) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("48", "expected a unit, as in '48 KiB'"),
+        ("48", "the unit is missing: expected a size such as '48 KiB'"),
         ("48 K", "unknown unit 'K', expected one of B, kB"),
         ("48 b", "unknown unit 'b'"),
-        ("KiB", "expected a quantity such as '48 KiB'"),
-        ("", "expected a quantity"),
+        ("KiB", "expected a size such as '48 KiB'"),
+        ("", "expected a size"),
         ("1/0 B", "division by zero"),
     ],
 )

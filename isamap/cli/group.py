@@ -80,6 +80,8 @@ def run(arguments: Sequence[str] | None) -> int:
         return _INTERRUPTED
     except BrokenPipeError:
         return _reader_left()
+    except OSError as error:
+        return _unwritable(error)
     except MemoryError:
         print("error[E799]: out of memory", file=sys.stderr)
         return 6
@@ -98,6 +100,18 @@ def _report(error: IsamapError) -> int:
 
 def _reader_left() -> int:
     """Whoever read the output has seen enough (``| head``): no error, and nothing more to say."""
-    # Python flushes stdout once more at exit; into nothing, then.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _drop_output()
     return 0
+
+
+def _unwritable(error: OSError) -> int:
+    """The files that a user names tell their own faults: this is the output, or a full disk."""
+    _drop_output()
+    where = error.filename or "the output"
+    print(f"error[E798]: cannot write {where}: {error.strerror or error}", file=sys.stderr)
+    return 1
+
+
+def _drop_output() -> None:
+    """Python flushes stdout once more at exit; into nothing, then."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

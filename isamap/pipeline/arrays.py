@@ -18,11 +18,20 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         # A file of our own: numpy leaves a broken archive open.
         with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):
+                single = path.suffix == ".npy"
+                what = "holds one array, not an .npz archive" if single else "is no .npz archive"
+                raise ArgumentsError(fail("E731", f"'{path}' {what}"))
             archive = np.load(file, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ArgumentsError(fail("E731", f"'{path}' holds one array, not an .npz archive"))
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            return {name: _member(path, name, archive[name]) for name in archive.files}
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+    ) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         text = f"cannot read arrays from '{path}': {reason}"
         raise ArgumentsError(fail("E731", text)) from error
@@ -31,8 +40,11 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays to an .npz file; ArgumentsError when it cannot be written."""
     try:
-        with path.open("wb") as file:
-            np.savez(file, **dict(arrays))  # type: ignore[arg-type]
+        # Not np.savez: a buffer may be called like one of its parameters.
+        with path.open("wb") as file, zipfile.ZipFile(file, "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
     except OSError as error:
         raise ArgumentsError(fail("E732", f"cannot write '{path}': {error.strerror}")) from error
 
@@ -87,6 +99,13 @@ def check_shapes(kernel: Kernel, arrays: Mapping[str, np.ndarray], symbols: Symb
             faults.append(fail("E736", text))
     if faults:
         raise ArgumentsError(faults)
+
+
+def _member(path: Path, name: str, content: object) -> np.ndarray:
+    """Return an array of an archive; whatever else lies in one is read as bytes."""
+    if isinstance(content, np.ndarray):
+        return content
+    raise ArgumentsError(fail("E731", f"'{name}' in '{path}' is no array"))
 
 
 def _typed(array: np.ndarray, dtype: DType) -> np.ndarray | None:

@@ -95,6 +95,15 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_told() -> None:
+    command = [sys.executable, "-m", "isamap", "hw", "list"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error[E798]: cannot write the output: No space left on device\n"
+
+
 def _isamap(arguments: list[str]) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "isamap", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

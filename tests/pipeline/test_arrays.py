@@ -1,3 +1,4 @@
+import zipfile
 from pathlib import Path
 
 import ml_dtypes
@@ -21,6 +22,24 @@ def test_arrays_survive_a_file(tmp_path: Path) -> None:
     assert found["B"].dtype == ml_dtypes.bfloat16
     np.testing.assert_array_equal(found["A"], A)
     np.testing.assert_array_equal(found["B"], B)
+
+
+def test_names_of_parameters_are_names_of_arrays(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "x.npz", {"file": A, "args": B, "allow_pickle": A})
+    assert read_arrays(tmp_path / "x.npz").keys() == {"file", "args", "allow_pickle"}
+
+
+def test_what_is_no_array_in_an_archive_is_told(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("A.txt", "1 2 3")
+    with pytest.raises(ArgumentsError, match=r"'A.txt' in .* is no array"):
+        read_arrays(tmp_path / "x.npz")
+
+
+def test_nobody_is_told_to_unpickle(tmp_path: Path) -> None:
+    (tmp_path / "x.npz").write_bytes(b"text")
+    with pytest.raises(ArgumentsError, match=r"is no \.npz archive"):
+        read_arrays(tmp_path / "x.npz")
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:

@@ -21,15 +21,7 @@ def accesses(expr: Expr) -> tuple[Access, ...]:
 
 def names(expr: Expr) -> frozenset[str]:
     """Return the variables and symbols that the indices of an expression use."""
-    match expr:
-        case Access(_, indices, _):
-            return frozenset().union(*(index.names for index in indices))
-        case Coordinate(index, _):
-            return index.names
-        case Op(_, args, _):
-            return frozenset().union(*map(names, args))
-        case Literal():
-            return frozenset()
+    return frozenset().union(*(index.names for index in read_indices(expr)))
 
 
 def substitute_expr(expr: Expr, values: Mapping[str, Index | int]) -> Expr:
@@ -88,20 +80,21 @@ def used_names(target: Access, value: Expr) -> tuple[str, ...]:
         dict.fromkeys(
             name
             for part in (target, value)
-            for index in _indices(part)
+            for index in read_indices(part)
             for name in names_in_order(index)
         )
     )
 
 
-def _indices(expr: Expr) -> tuple[Index, ...]:
+def read_indices(expr: Expr) -> tuple[Index, ...]:
+    """Return all index expressions on which the value of ``expr`` depends."""
     match expr:
         case Access(_, indices, _):
             return indices
         case Coordinate(index, _):
             return (index,)
         case Op(_, args, _):
-            return tuple(index for arg in args for index in _indices(arg))
+            return tuple(index for arg in args for index in read_indices(arg))
         case Literal():
             return ()
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import product, var
-from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Statement
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Statement
+from isamap.ir.statements import accesses
 from isamap.lower.context import Context
 from isamap.lower.nodes import Copy
 from isamap.lower.packing import packing_copies, padded_copy
@@ -23,17 +24,6 @@ from isamap.mapping.operand import (
 )
 from isamap.mapping.steps import FromImmediate, FromMemory, Source, Step, Store
 from isamap.schedule.schedule import StatementSchedule
-
-
-def accesses_of(expr: Expr) -> tuple[Access, ...]:
-    """Return the distinct accesses of an expression, left to right."""
-    match expr:
-        case Access():
-            return (expr,)
-        case Op(_, args, _):
-            return tuple(dict.fromkeys(a for arg in args for a in accesses_of(arg)))
-        case Literal() | Coordinate():
-            return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +116,7 @@ class StatementLowering:
         table: dict[str, dict[Access, Reference]] = {}
         for operand, expr in self.matching.operands:
             table[operand] = {}
-            for access in accesses_of(expr):
+            for access in dict.fromkeys(accesses(expr)):
                 treatment = next(treatments, "direct")
                 table[operand][access] = self._reference(operand, access, treatment)
         return table
@@ -257,7 +247,7 @@ class StatementLowering:
         if expr == target:
             return ()
         others = [e for operand, e in self.matching.operands if operand != tied]
-        if any(a.buffer == target.buffer for e in (expr, *others) for a in accesses_of(e)):
+        if any(a.buffer == target.buffer for e in (expr, *others) for a in accesses(e)):
             raise _bad(f"operand '{tied}' of {self.needle.name} would overwrite what is read")
         if not isinstance(expr, Access):
             raise _bad(f"operand '{tied}' of {self.needle.name} must be an access")

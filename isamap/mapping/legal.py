@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from isamap.ir.index import Index
 from isamap.ir.nodes import Literal, Permissions
+from isamap.ir.statements import read_indices
 from isamap.mapping.filler import legal_family
 from isamap.mapping.killing import killing_families
 from isamap.mapping.laws import Breach, breaches
 from isamap.mapping.matching import Matching
 from isamap.mapping.needles import operand_accesses
 from isamap.mapping.problem import Problem, problem
-from isamap.mapping.rows import as_form, read_indices
+from isamap.mapping.rows import as_form
 
 Ints: TypeAlias = NDArray[np.int64]
 

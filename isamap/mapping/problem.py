@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from isamap.ir.index import Index
 from isamap.ir.nodes import Expr, Literal, Permissions, Statement
-from isamap.ir.statements import accesses
+from isamap.ir.statements import accesses, read_indices
 from isamap.mapping.killing import Family, killing_families
 from isamap.mapping.linear import Vector, in_span, primitive
 from isamap.mapping.matching import Needle, Placement
 from isamap.mapping.needles import operand_accesses
 from isamap.mapping.readings import seen_axes
-from isamap.mapping.rows import as_form, entangled, read_indices, row, split
+from isamap.mapping.rows import as_form, entangled, row, split
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from math import gcd
 
 from isamap.ir.index import Index, Name, const, var
-from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op
 from isamap.mapping.linear import Vector
 
 
@@ -62,16 +61,3 @@ def as_form(vector: Vector, variables: Sequence[str]) -> Index:
     for coefficient, name in zip(vector, variables, strict=True):
         total += var(name) * coefficient
     return total
-
-
-def read_indices(expr: Expr) -> tuple[Index, ...]:
-    """Return all index expressions on which the value of ``expr`` depends."""
-    match expr:
-        case Access(_, indices, _):
-            return indices
-        case Coordinate(index, _):
-            return (index,)
-        case Op(_, args, _):
-            return tuple(index for arg in args for index in read_indices(arg))
-        case Literal():
-            return ()

@@ -5,11 +5,11 @@ from math import prod
 import pytest
 
 from isamap.ir.nodes import Permissions, Statement
+from isamap.ir.statements import read_indices
 from isamap.mapping.enumerate import components, enumerate_matchings, local_placements
 from isamap.mapping.matching import Matching
 from isamap.mapping.needles import operand_accesses
 from isamap.mapping.problem import problem
-from isamap.mapping.rows import read_indices
 from tests.mapping.small import GEMM, root, statement
 
 OPERATORS = {

@@ -12,6 +12,7 @@ from isamap.lower.capacity import excess
 from isamap.lower.cost import estimate
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
+from isamap.mapping.produce import Producers
 from isamap.schedule.schedule import Schedule
 from isamap.schedule.space import Space
 
@@ -46,6 +47,11 @@ class Model:
     space: Space
     symbols: Mapping[str, int]
     _known: dict[Point, Candidate | None] = field(default_factory=dict)
+    _producers: Producers = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Read the machine's entries once for all candidates."""
+        self._producers = Producers(self.accelerator)
 
     @property
     def sizes(self) -> Point:
@@ -74,7 +80,7 @@ class Model:
     def _make(self, point: Point) -> Candidate | None:
         try:
             schedule = self.space.build(self.assignment(point))
-            lowered = lower(self.kernel, self.accelerator, schedule)
+            lowered = lower(self.kernel, self.accelerator, schedule, self._producers)
         except ScheduleError:
             return None
         if excess(lowered, self.accelerator):

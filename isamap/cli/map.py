@@ -75,6 +75,8 @@ def command(
         click.echo(json.dumps(report_facts(report), indent=2))
     else:
         click.echo("\n".join(report_lines(report, everything)))
+    if report.fault is not None:
+        click.echo(str(report.fault), err=True)
     if report.check and not report.check.ok:
         text = f"the result differs from the interpreter's: {report.check.text}"
         click.echo(fail("E761", text).render(), err=True)

@@ -202,6 +202,8 @@ def _run_text(report: Report) -> str:
         case "simulated":
             cycles = "" if execution.cycles is None else f", {short(execution.cycles)} cycles"
             return f"simulated{sizes}{cycles}, because {_reason(report)}"
+        case "failed":
+            return click.style(f"failed{sizes}: {_reason(report)}", fg="red")
         case "none":
             return f"not run: {_reason(report)}"
 

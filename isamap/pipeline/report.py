@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from isamap.diagnostics import LimitError
+from isamap.diagnostics import LimitError, ToolError
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.ir.nodes import Kernel
@@ -24,16 +24,22 @@ def make_report(
     """Map a kernel, run it on random inputs and compare with the reference interpreter.
 
     Runs natively, as a program or on the simulator, whichever the description and this machine
-    allow; where none is affordable the report says why.  A result that differs is reported, not
-    raised.  Raises NoMappingError, ToolError for a compiler that refuses the code and for code that
-    crashes, VerifyError for an access that the inputs lead out of bounds.
+    allow; where none is affordable the report says why.  A result that differs, a compiler that
+    refuses the code and code that crashes are reported, not raised.  Raises NoMappingError, and
+    VerifyError for an access that the inputs lead out of bounds.
     """
     options, clock = options or Options(), clock or Clock()
     result = map_kernel(kernel, hardware, options, clock.tell)
     clock.seconds.update(result.seconds)
-    execution, check, unchecked = _run_and_check(result, options, clock)
+    fault = None
+    try:
+        execution, check, unchecked = _run_and_check(result, options, clock)
+    except ToolError as error:
+        fault, check, unchecked = error, None, "not run to its end"
+        symbols = sample_symbols(result.kernel, result.lowered)
+        execution = Execution("failed", error.diagnostics[0].message, symbols=symbols)
     seconds = {**clock.seconds, "total": clock.total()}
-    return Report(result, execution, check, unchecked, seconds)
+    return Report(result, execution, check, unchecked, seconds, fault)
 
 
 def _run_and_check(

@@ -124,11 +124,11 @@ class Result:
 class Execution:
     """How a mapped kernel was run.
 
-    ``reason`` says why not natively, for the other ways.  ``seconds`` is the median of a few timed
+    ``reason`` says why not natively, for the other ways; of 'failed', what went wrong.  ``seconds`` is the median of a few timed
     runs of native code, ``cycles`` what the simulator counted.
     """
 
-    way: Way
+    way: Way | Literal["failed"]
     reason: str = ""
     hint: str = ""
     symbols: Mapping[str, int] | None = None
@@ -157,7 +157,7 @@ class Report:
     """Everything that ``isamap map`` tells.
 
     ``check`` is None, and ``unchecked`` the reason, where nothing was run or the interpreter would
-    take too long.
+    take too long.  ``fault`` is why the compiler, the runner or the code itself failed.
     """
 
     result: Result
@@ -165,10 +165,17 @@ class Report:
     check: Check | None
     unchecked: str
     seconds: Mapping[str, float]
+    fault: ToolError | None = None
 
     @property
     def exit_code(self) -> int:
-        """0, 4 when the result differs from the interpreter, 130 when tuning was interrupted."""
+        """0, or that of what happened.
+
+        4 when the result differs from the interpreter, 5 when a tool or the code failed, 130 when
+        tuning was interrupted.
+        """
+        if self.fault is not None:
+            return self.fault.exit_code
         if self.check and not self.check.ok:
             return 4
         tuning = self.result.tuning

@@ -118,6 +118,9 @@ def test_a_crash_is_exit_5(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
     assert done.code == 5
     assert "SIGSEGV" in done.err
     assert "compiled by: gcc" in done.err
+    assert "run       failed: the kernel crashed (SIGSEGV)" in done.out
+    told = isamap("map", matmul, "--hw", mine, "--trust", "--json").json
+    assert (told["execution"]["way"], told["checked"]) == ("failed", False)
 
 
 @needs_gcc

@@ -47,11 +47,7 @@ class Model:
     space: Space
     symbols: Mapping[str, int]
     _known: dict[Point, Candidate | None] = field(default_factory=dict)
-    _producers: Producers = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Read the machine's entries once for all candidates."""
-        self._producers = Producers(self.accelerator)
+    _producers: Producers | None = None
 
     @property
     def sizes(self) -> Point:
@@ -78,6 +74,8 @@ class Model:
         return self._known[point]
 
     def _make(self, point: Point) -> Candidate | None:
+        if self._producers is None:
+            self._producers = Producers(self.accelerator)  # once for all candidates
         try:
             schedule = self.space.build(self.assignment(point))
             lowered = lower(self.kernel, self.accelerator, schedule, self._producers)

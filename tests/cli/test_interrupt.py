@@ -41,10 +41,13 @@ def test_an_interruption_elsewhere_is_told(tmp_path: Path) -> None:
 
 
 def _start(*arguments: str) -> "subprocess.Popen[str]":
+    # A shell starts what it runs in the background with Ctrl-C ignored, these tests included.
     return subprocess.Popen(
         [sys.executable, "-m", "isamap", *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell that starts the tests in the background has them ignore interrupts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )

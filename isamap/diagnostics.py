@@ -151,6 +151,15 @@ def fail(code: str, message: str, span: Span | None = None, hint: str | None = N
     return Diagnostic(code, message, span, hint=hint)
 
 
+SYNTAX_CODES = frozenset(f"E{number:03d}" for number in range(3, 13))
+"""Codes of text that could not be read; see the table in docs/language.md."""
+
+
+def _line(diagnostic: Diagnostic) -> tuple[str, int]:
+    span = diagnostic.span
+    return (span.source.name, span.line) if span else (diagnostic.message, 0)
+
+
 @dataclass(slots=True)
 class Collector:
     """Gathers diagnostics of one text so that all its errors are told in one go."""
@@ -168,17 +177,22 @@ class Collector:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The errors in order of position, one a line, at most ``limit`` and a count."""
+        """The errors in order of position, at most ``limit`` and a count of the rest.
+
+        A line with an error of syntax tells its first one only: the others follow from it.
+        """
         ordered = sorted(
             (d for d in self.found if d.severity == "error"),
             key=lambda d: (
                 (d.span.source.name, d.span.line, d.span.column) if d.span else ("", 0, 0)
             ),
         )
-        seen: set[tuple[str, int]] = set()
+        misread = {_line(d) for d in ordered if d.code in SYNTAX_CODES}
+        seen: set[tuple[object, ...]] = set()
         kept = []
         for d in ordered:
-            place = (d.span.source.name, d.span.line) if d.span else (d.message, 0)
+            column = d.span.column if d.span and _line(d) not in misread else 0
+            place = (*_line(d), column)
             if place not in seen:
                 seen.add(place)
                 kept.append(d)

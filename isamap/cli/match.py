@@ -13,7 +13,7 @@ _HELP = """List the legal mappings of a kernel; nothing is scheduled or run.
 \b
 Examples
   isamap match mm.ir --hw gemm16 --all
-  isamap match conv.ir --hw x86_avx512 --instruction vfmadd231ps
+  isamap match conv.ir --hw x86_avx512 --instruction vfmadd_f32
 """
 
 
@@ -41,7 +41,7 @@ def command(
     from isamap.cli.text import head_lines, mapping_lines
     from isamap.ir.printer import print_statement
     from isamap.pipeline.facts import match_facts
-    from isamap.pipeline.mapped import enumerate_all, only_instruction
+    from isamap.pipeline.mapped import enumerate_all, enumerate_each, only_instruction
     from isamap.pipeline.source import load_hardware, load_kernel
 
     with progress() as tell:
@@ -51,7 +51,9 @@ def command(
         if instruction:
             machine = only_instruction(machine, instruction)
         tell("match")
-        enumerations = enumerate_all(kernel, machine)
+        enumerations = enumerate_each(kernel, machine)
+        if not instruction or not any(found.mappings for found in enumerations):
+            enumerations = enumerate_all(kernel, machine)
     if as_json:
         click.echo(json.dumps(match_facts(kernel, machine, enumerations), indent=2))
         return 0

@@ -73,15 +73,20 @@ def map_kernel(
 
 def enumerate_all(kernel: Kernel, hardware: Accelerator) -> tuple[Enumeration, ...]:
     """Return the legal mappings of every statement; NoMappingError names those without any."""
-    index = needles(hardware)
-    enumerations = tuple(
-        enumerate_mappings(zero_based(statement), index, kernel.permissions)
-        for statement in bind_extents(kernel).statements
-    )
+    enumerations = enumerate_each(kernel, hardware)
     names = statement_names(kernel)
     if unmapped := [i for i, found in enumerate(enumerations) if not found.mappings]:
         raise NoMappingError([_unmapped(kernel, hardware, names[i], i) for i in unmapped])
     return enumerations
+
+
+def enumerate_each(kernel: Kernel, hardware: Accelerator) -> tuple[Enumeration, ...]:
+    """Return the legal mappings of every statement, which may be none."""
+    index = needles(hardware)
+    return tuple(
+        enumerate_mappings(zero_based(statement), index, kernel.permissions)
+        for statement in bind_extents(kernel).statements
+    )
 
 
 def _unmapped(kernel: Kernel, hardware: Accelerator, name: str, index: int) -> Diagnostic:

@@ -99,12 +99,12 @@ def _build(
     partial = home / f"{result.name}.{mine}"
     # The text stands before the options, which may name libraries.
     command = [*tools.compiler, str(c_file), "-o", str(partial), *options]
-    _compile(command, timeout)
+    _compile(command, timeout, c_file)
     partial.replace(result)
     return result
 
 
-def _compile(command: list[str], timeout: float) -> None:
+def _compile(command: list[str], timeout: float, c_file: Path) -> None:
     try:
         finished = run_limited(command, timeout, environment={"LC_ALL": "C"})
     except OSError as error:
@@ -117,16 +117,25 @@ def _compile(command: list[str], timeout: float) -> None:
         ) from error
     if finished.code is None:
         message = f"the compiler took longer than {timeout:g} s"
-        raise ToolError(fail("E504", message, hint=f"to repeat: {command_text(command)}"))
+        raise ToolError(fail("E504", message, hint=_to_repeat(command, c_file)))
     if finished.code:
         told = _shortened(finished.stderr) or f"it ended with status {finished.code}"
         raise ToolError(
             fail(
                 "E505",
                 f"the compiler refuses the emitted C: {told}",
-                hint=f"to repeat: {command_text(command)}",
+                hint=_to_repeat(command, c_file),
             )
         )
+
+
+def _to_repeat(command: list[str], c_file: Path) -> str:
+    """Return the command that fails, on a copy of the C that outlives this process."""
+    kept = Path(tempfile.mkdtemp(prefix="isamap-failed-")) / c_file.name
+    shutil.copy(c_file, kept)
+    output = command[command.index("-o") + 1]
+    shown = {str(c_file): str(kept), output: os.devnull}
+    return f"to repeat: {command_text([shown.get(word, word) for word in command])}"
 
 
 def _shortened(text: str, lines: int = 30) -> str:

@@ -34,6 +34,24 @@ def test_match_without_a_mapping_is_exit_3(isamap: "Run", matmul: Path) -> None:
     assert done.code == 3
 
 
+def test_match_of_an_instruction_that_computes_one_statement_of_two(
+    isamap: "Run", tmp_path: Path
+) -> None:
+    kernel = tmp_path / "k.ir"
+    kernel.write_text(
+        """kernel k(N = 32) {
+          in X : f32[N] const F : f32[N] local S : f32[N] out Y : f32[N]
+          S[n] += X[n] * F[n]
+          Y[n] = max(S[n], 0)
+        }"""
+    )
+    done = isamap("match", kernel, "--hw", "x86_avx2", "--instruction", "vmax_f32")
+    assert done.code == 0
+    first, second = done.out.split("\n\n")[1:]
+    assert first.splitlines()[1:] == ["    no legal mapping"]
+    assert "vmax_f32" in second
+
+
 def test_check_tells_what_is_good(isamap: "Run", matmul: Path) -> None:
     done = isamap("check", matmul)
     assert (done.code, done.out) == (0, f"{matmul}: good: 1 kernel\n")

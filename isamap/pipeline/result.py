@@ -124,8 +124,9 @@ class Result:
 class Execution:
     """How a mapped kernel was run.
 
-    ``reason`` says why not natively, for the other ways; of 'failed', what went wrong.  ``seconds`` is the median of a few timed
-    runs of native code, ``cycles`` what the simulator counted.
+    ``reason`` says why not natively, for the other ways; of 'failed', what went wrong.
+    ``seconds`` is the median of a few timed runs of native code, ``cycles`` what the simulator
+    counted.
     """
 
     way: Way | Literal["failed"]

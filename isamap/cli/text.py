@@ -57,6 +57,8 @@ def _mapping_lines(
     chosen: int | None,
     everything: bool,
 ) -> list[str]:
+    if not found.mappings:
+        return ["    no legal mapping"]
     rows = [_row(found.mappings[i], kernel, symbols, estimates.get(i)) for i in order]
     if not everything:
         # Mappings that differ only in which operand is which are told once, as the best of them.

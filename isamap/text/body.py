@@ -9,7 +9,7 @@ from isamap.ir.nodes import Reduction, Statement, Variable
 from isamap.ir.operations import OPERATIONS, REDUCTION_OPERATIONS
 from isamap.ir.statements import used_names
 from isamap.text.context import Placed, Scope
-from isamap.text.coverage import Writer, twice, unwritten, writer
+from isamap.text.coverage import Writer, depends_on_data, sure, twice, unwritten, writer
 from isamap.text.domains import Ranges, check_inside, ranges_of
 from isamap.text.proof import Witness
 from isamap.text.syntax import Broken, StatementItem
@@ -115,8 +115,14 @@ class Body:
         assigns = uses.item.reduction.text == "="
         if assigns or own:
             with scope.deciding(uses.item, f"{target.name} is written once everywhere"):
-                pair = twice(scope, one)
-                if pair is not None:
+                pair = twice(scope, sure(one))
+                if pair is not None and depends_on_data(one):
+                    message = (
+                        f"several points may write one element of {target.name}: data says which"
+                    )
+                    hint = "reduce, with += or max=: its iterations have no order"
+                    scope.fail("E025", message, target.node, hint)
+                elif pair is not None:
                     self._report_twice(uses, target, one, pair, assigns)
         self.writers.setdefault(target.name, []).append(one)
 

@@ -4,7 +4,7 @@ Targets whose dimensions have variables of their own are decided dimension by di
 moderate size by marking what is written, and the rest is asked of the solver.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 
@@ -47,6 +47,16 @@ def writer(scope: Scope, use: Use, ranges: Ranges) -> Writer:
     )
 
 
+def depends_on_data(one: Writer) -> bool:
+    """Return whether the content of a buffer says which elements are written."""
+    return any(index.reads for index in one.indices)
+
+
+def sure(one: Writer) -> Writer:
+    """Return a writer by those of its indices that do not depend on data."""
+    return replace(one, indices=tuple(index for index in one.indices if not index.reads))
+
+
 # --- every element --------------------------------------------------------------------------------
 def unwritten(scope: Scope, writers: list[Writer]) -> tuple[tuple[int, ...], Witness] | None:
     """Return an element that no writer writes, with the symbols' values; None if there is none.
@@ -56,6 +66,10 @@ def unwritten(scope: Scope, writers: list[Writer]) -> tuple[tuple[int, ...], Wit
     if any(_covers(one) for one in writers):
         return None
     shape = writers[0].shape
+    # Of a place that data says, nothing is sure.
+    writers = [one for one in writers if not depends_on_data(one)]
+    if not writers:
+        return (0,) * len(shape), {}
     domain = scope.domain()
     names = _symbols(writers)
     symbols = {name: ends for name, ends in domain.symbols.items() if name in names}

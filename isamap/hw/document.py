@@ -8,11 +8,20 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from isamap.diagnostics import Collector, Diagnostic, HardwareError, Source, Span, fail
+from isamap.diagnostics import (
+    Collector,
+    Diagnostic,
+    HardwareError,
+    IsamapError,
+    Source,
+    Span,
+    fail,
+)
 from isamap.hw import schema
 from isamap.hw.schema import DescriptionModel, InstructionModel
 from isamap.hw.units import shorten
 from isamap.hw.yaml_nodes import Mapping, Node, Scalar, Sequence, find, plain, read_nodes
+from isamap.text.load import parse_instructions
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +62,35 @@ def read_document(source: Source) -> Document:
         collector = Collector()
         for item in error.errors(include_url=False, include_context=True):
             collector.add(_diagnostic(item, root))
+        collector.extend(_semantics_faults(root))
         raise HardwareError(collector.errors) from None
     document = Document(source, root, model)
     if model.format != schema.FORMAT:
         message = f"format {model.format} is not known, this program reads {schema.FORMAT}"
         raise HardwareError(fail("E122", message, document.span("format")))
     return document
+
+
+def _semantics_faults(root: Mapping) -> list[Diagnostic]:
+    """Return the faults of the instructions' texts in a file that is otherwise at fault too.
+
+    Only where the file names its own storages, each by a key: else too much is unknown.
+    """
+    storages, _ = find(root, ("storages",))
+    instructions, _ = find(root, ("instructions",))
+    own = isinstance(storages, Mapping) and storages is not root
+    if not own or not isinstance(instructions, Sequence) or "extends" in plain(root):
+        return []
+    names = frozenset(plain(storages))
+    faults: list[Diagnostic] = []
+    for item in instructions.items:
+        text = item.get("semantics") if isinstance(item, Mapping) else None
+        if isinstance(text, Scalar) and text.excerpt is not None:
+            try:
+                parse_instructions(text.excerpt, names)
+            except IsamapError as error:
+                faults += error.diagnostics
+    return faults
 
 
 def _diagnostic(item: Any, root: Mapping) -> Diagnostic:

@@ -37,12 +37,26 @@ def compile_copy(node: Copy, memory: Memory) -> Callable[[Environment], None]:
                 assert fill is not None
                 memory.write(node.target, addresses[live], fill, "copy")
                 continue
-            content = memory.read(node.source, _spread(come, points, piece)[live], "copy")
+            # Only live points have a source: elsewhere an index that is read may not exist.
+            some = points if live.all() else environment | _chosen(piece, live)
+            sources = np.broadcast_to(np.asarray(come(some), np.int64), _shape(piece, live))
+            content = memory.read(node.source, sources.reshape(-1), "copy")
             memory.write(node.target, addresses[live], content, "copy")
             if fill is not None and not live.all():
                 memory.write(node.target, addresses[~live], fill, "copy")
 
     return copy
+
+
+def _chosen(box: Box, live: Values) -> dict[str, Values]:
+    """Return the counters at the live points of a box, in order."""
+    grids = np.broadcast_arrays(*(Frame(box).values[name] for name, _, _ in box))
+    return {name: grid[live] for (name, _, _), grid in zip(box, grids, strict=True)}
+
+
+def _shape(box: Box, live: Values) -> tuple[int, ...]:
+    """Return the shape of what an expression gives at the live points of a box."""
+    return tuple(n for _, _, n in box) if live.all() else (int(live.sum()),)
 
 
 def _spread(number: Number, points: Environment, box: Box) -> Values:

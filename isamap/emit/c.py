@@ -9,6 +9,7 @@ from isamap.emit.copies import copy_function
 from isamap.emit.expressions import Env, condition, conjunction, text
 from isamap.emit.header import header_text, signature, workspace_signature
 from isamap.emit.liveness import buffers_used, calls, has_parallel, registers_used
+from isamap.emit.prelude import used_part
 from isamap.emit.source import CSource, Parameter
 from isamap.emit.templates import Machine, call_lines
 from isamap.emit.workspace import Workspace
@@ -45,10 +46,11 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
     parameters = _parameters(kernel, alignments)
     writer = _Writer(lowered, kernel, machine, entry, Workspace.of(lowered, alignments))
     requires = tuple(f"{index} >= 0" for index in lowered.requires)
+    functions = writer.functions(parameters)
     return CSource(
         entry=entry,
-        preamble=preamble,
-        functions=writer.functions(parameters),
+        preamble=preamble_text(accelerator, functions),
+        functions=functions,
         header=header_text(entry, parameters, lowered.symbols, requires, kernel),
         parameters=parameters,
         symbols=lowered.symbols,
@@ -56,8 +58,11 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
     )
 
 
-def preamble_text(accelerator: Accelerator) -> str:
-    """Return what precedes the functions of every kernel on ``accelerator``."""
+def preamble_text(accelerator: Accelerator, functions: str | None = None) -> str:
+    """Return what precedes the functions of kernels on ``accelerator``.
+
+    Of the description's prelude only what ``functions`` need, all of it if they are not given.
+    """
     toolchain = accelerator.toolchain
     headers: tuple[str, ...] = ("math.h", "stddef.h", "stdint.h", "string.h")
     if toolchain is not None:
@@ -74,6 +79,8 @@ def preamble_text(accelerator: Accelerator) -> str:
         workspace.HELPERS,
     ]
     prelude = toolchain.prelude.strip("\n") if toolchain is not None else ""
+    if functions is not None:
+        prelude = used_part(prelude, functions)
     return "\n".join(lines) + (f"\n{prelude}\n" if prelude else "")
 
 

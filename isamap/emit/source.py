@@ -42,8 +42,8 @@ class CSource:
     bytes ``workspace`` must have. It returns 0, -1 for a symbol below 1, -2 for a missing
     workspace, and ``k`` for the violated ``requires[k - 1]``, a condition in words.
 
-    ``preamble`` (includes, prelude) is the same for every kernel of an accelerator; ``functions``
-    are the kernel's own.
+    ``preamble`` holds the includes and what the ``functions``, the kernel's own, need of the
+    description's prelude.
     """
 
     entry: str

@@ -20,6 +20,8 @@ from isamap_search.objective import Candidate, Measure, Model, Point, rank
 
 # Points the model looks at before the first trial, per trial and at most.
 _POOL_PER_TRIAL, _POOL_MOST = 12, 300
+# A trial that is built and timed takes about this long.
+_RANKING_SECONDS_PER_TRIAL = 0.5
 # A candidate this much worse than the best, by the model, is not worth the clock.
 _HOPELESS = 3.0
 # Candidates that are built together and then timed in turns.
@@ -139,7 +141,7 @@ def _explore(
 ) -> None:
     """Spend the budget: the first schedule, remembered ones, the model's best, then TPE."""
     tell("tune: ranking by the model")
-    ranked = _ranked(model, seed, progress)
+    ranked = _ranked(model, seed, progress, measure is not None)
     study = _study(seed, storage)
     # Half of the trials go to what the model likes, the other half to what TPE makes of it.
     liked = int(min(progress.trials_left, 64) // 2) + 1
@@ -172,12 +174,18 @@ def _explore(
         tell(_said(progress, measure is not None))
 
 
-def _ranked(model: Model, seed: int, progress: _Progress) -> list[Candidate]:
-    """Return what the model thinks of some points, the best first."""
+def _ranked(model: Model, seed: int, progress: _Progress, timed: bool) -> list[Candidate]:
+    """Return what the model thinks of some points, the best first.
+
+    Where trials are ``timed`` the model takes no longer than they are likely to; where it is the
+    only judge it is not stopped, so that the same seed gives the same schedule.
+    """
     trials = progress.budget.trials
     count = _POOL_MOST if trials is None else min(_POOL_MOST, _POOL_PER_TRIAL * trials)
     # By the clock, the model gets a quarter of it.
     limit = progress.seconds_left / 4
+    if timed and trials is not None:
+        limit = min(limit, _RANKING_SECONDS_PER_TRIAL * trials)
     return rank(model, count, seed, lambda: monotonic() - progress.start < limit)
 
 

@@ -27,14 +27,15 @@ def list_shipped() -> None:
 
 @command.command("show")
 @click.argument("name", metavar="HW")
-def show(name: str) -> None:
+@click.option("--all", "everything", is_flag=True, help="List inherited instructions too.")
+def show(name: str, everything: bool) -> None:
     """Show a description: a shipped name, a YAML file or 'native'."""
     from isamap.hw.load import load_hardware
 
-    click.echo("\n".join(_shown(load_hardware(name))))
+    click.echo("\n".join(_shown(load_hardware(name), everything)))
 
 
-def _shown(machine: Accelerator) -> list[str]:
+def _shown(machine: Accelerator, everything: bool) -> list[str]:
     clock = float(machine.clock) / 1e9
     lines = [
         *wrap(f"{machine.name}: {machine.title}", "", "    "),
@@ -51,8 +52,19 @@ def _shown(machine: Accelerator) -> list[str]:
     lines += wrap(", ".join(f"{u.name} x{u.count}" for u in machine.units) or "none")
     lines += ["", click.style("instructions", bold=True)]
     headings = ("name", "operands", "cycles", "latency")
-    lines += table(headings, [_entry(e) for e in machine.entries], frozenset({2, 3}))
+    listed = machine.entries if everything else _own(machine)
+    lines += table(headings, [_entry(e) for e in listed], frozenset({2, 3}))
+    if (rest := len(machine.entries) - len(listed)) > 0:
+        text = f"and {rest} of the description that it extends (--all lists them)"
+        lines += wrap(text, "    ")
     return lines
+
+
+def _own(machine: Accelerator) -> tuple[Entry, ...]:
+    """Return the instructions that the description's own file holds."""
+    return tuple(
+        e for e in machine.entries if e.span is None or e.span.source.name == machine.path
+    )
 
 
 def _storage(storage: Storage) -> tuple[str, str, str]:

@@ -83,6 +83,14 @@ def test_hw_list_names_what_ships(isamap: "Run") -> None:
     assert max(map(len, done.out.splitlines())) <= 80
 
 
+def test_hw_show_leaves_inherited_instructions_to_all(isamap: "Run") -> None:
+    own, whole = isamap("hw", "show", "x86_avx2"), isamap("hw", "show", "x86_avx2", "--all")
+    assert "(--all lists them)" in own.out
+    assert "c_add_f32" not in own.out
+    assert "c_add_f32" in whole.out
+    assert "vfmadd_f32" in own.out
+
+
 def test_hw_show_tells_storages_and_instructions(isamap: "Run") -> None:
     done = isamap("hw", "show", "gemm16")
     assert done.code == 0

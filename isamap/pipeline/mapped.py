@@ -143,6 +143,8 @@ def _why(
         return f"part of the fastest of {tuning.trials} schedules {judged}"
     possible = sorted((s.cycles, s.mapping) for s in scheduled if s.cycles is not None)
     if len(possible) == 1:
+        if len(scheduled) == 1:
+            return "scheduled first by a rough count of calls and copies, which left no other"
         return f"the only one of {len(scheduled)} tried that can be scheduled"
     cycles = next((c for c, number in possible if number == chosen), possible[0][0])
     if cycles > possible[0][0]:

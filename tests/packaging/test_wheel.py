@@ -44,6 +44,10 @@ def test_wheel_contains_every_module(wheel_files: frozenset[str]) -> None:
     assert modules | search <= wheel_files
 
 
+def test_wheel_tells_type_checkers_that_it_is_typed(wheel_files: frozenset[str]) -> None:
+    assert {"isamap/py.typed", "isamap_search/py.typed"} <= wheel_files
+
+
 def test_wheel_puts_nothing_else_at_top_level(wheel_files: frozenset[str]) -> None:
     tops = {name.partition("/")[0] for name in wheel_files}
     assert {t for t in tops if not t.endswith(".dist-info")} == {"isamap", "isamap_search"}

@@ -62,9 +62,7 @@ def _shown(machine: Accelerator, everything: bool) -> list[str]:
 
 def _own(machine: Accelerator) -> tuple[Entry, ...]:
     """Return the instructions that the description's own file holds."""
-    return tuple(
-        e for e in machine.entries if e.span is None or e.span.source.name == machine.path
-    )
+    return tuple(e for e in machine.entries if e.span is None or e.span.source.name == machine.path)
 
 
 def _storage(storage: Storage) -> tuple[str, str, str]:

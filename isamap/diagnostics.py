@@ -151,7 +151,7 @@ def fail(code: str, message: str, span: Span | None = None, hint: str | None = N
     return Diagnostic(code, message, span, hint=hint)
 
 
-SYNTAX_CODES = frozenset(f"E{number:03d}" for number in range(3, 13))
+SYNTAX_CODES = frozenset(f"E{number:03d}" for number in range(3, 12))
 """Codes of text that could not be read; see the table in docs/language.md."""
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, prod
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -112,12 +113,15 @@ class Result:
         threads at once.  Raises ToolError when the description may not be compiled or the compiler
         is missing or fails.
         """
+        from isamap.interp.reads import check_reads, reads_data
         from isamap.run.build import build_shared  # needed by callers of this alone
         from isamap.run.callable import Compiled
 
         if self.source is None:
             raise ToolError(fail("E742", f"there is no C to compile: {self.no_c}"))
-        return Compiled(self.source, build_shared(self.source, self.accelerator))
+        # Indices that arrays hold are looked at before each call: C would follow them anywhere.
+        check = partial(check_reads, self.kernel) if reads_data(self.kernel) else None
+        return Compiled(self.source, build_shared(self.source, self.accelerator), check)
 
 
 @dataclass(frozen=True, slots=True)

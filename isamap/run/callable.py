@@ -1,7 +1,7 @@
 """A compiled kernel as a Python callable, in this process."""
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
 
@@ -23,9 +23,16 @@ class Compiled:
     ``ml_dtypes``.  The library runs in this process: only load what you trust.
     """
 
-    def __init__(self, source: CSource, path: Path) -> None:
+    def __init__(
+        self,
+        source: CSource,
+        path: Path,
+        check: Callable[[Mapping[str, np.ndarray], Mapping[str, int]], None] | None = None,
+    ) -> None:
+        """Load a library.  ``check`` looks at the arrays and symbols of every call, and raises."""
         self.source = source
         self.path = path
+        self._check = check
         try:
             library = ctypes.CDLL(str(path))
         except OSError as error:
@@ -82,6 +89,8 @@ class Compiled:
         given = {**arrays, **(out or {})}
         values = infer_symbols(self.source, given, symbols or {})
         check_arrays(self.source, given, values)
+        if self._check is not None:
+            self._check(given, values)
         used: dict[str, np.ndarray] = {}
         results: dict[str, np.ndarray] = {}
         for p in self.source.parameters:

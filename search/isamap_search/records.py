@@ -10,10 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from isamap.ir.printer import print_kernel
-
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
+from isamap.ir.printer import print_kernel
 from isamap.schedule.space import Choice, Space
 
 _FORMAT = 1

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import instructions, kernels
 
 from isamap.diagnostics import IsamapError
 from isamap.ir.nodes import Instruction, Kernel
 from isamap.ir.printer import print_instruction, print_kernel, print_module
 from isamap.text.load import parse_module
 from tests.properties.kernels import Case, cases
+from tests.strategies import instructions, kernels
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.ir"))
 TEXTS = tuple(path.read_text(encoding="utf-8") for path in EXAMPLES)

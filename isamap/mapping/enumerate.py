@@ -68,11 +68,11 @@ def enumerate_matchings(
     whole = problem(statement, needle, operands, permissions)
     found: dict[Placed, None] = {}
     reasons: list[str] = []
-    for family in whole.families:
-        if not whole.is_open(family):
+    for filling in whole.fillings:
+        if not whole.is_open(filling):
             continue
         parts = []
-        for component in components(whole.local(family)):
+        for component in components(whole.local(filling)):
             part = local_placements(component.local, every, tight)
             if not part.complete:
                 names = ", ".join(whole.variables[v] for v in component.variables)

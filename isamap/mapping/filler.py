@@ -1,7 +1,7 @@
 """What the unused elements of an instruction's operands must hold."""
 
 from isamap.ir.nodes import Literal, Permissions
-from isamap.mapping.killing import Family, literal_of, zero
+from isamap.mapping.killing import Filling, literal_of, zero
 from isamap.mapping.laws import is_legal
 from isamap.mapping.matching import Matching
 from isamap.mapping.needles import operand_accesses
@@ -20,9 +20,9 @@ def fillers(
     output lies beyond the tile meets dead outputs only.
     """
     whole = problem(matching.statement, matching.needle, matching.operands, permissions)
-    family = legal_family(whole, matching)
-    assert family is not None, "the matching is legal"
-    constants = dict(family.constants)
+    filling = legal_filling(whole, matching)
+    assert filling is not None, "the matching is legal"
+    constants = dict(filling.constants)
     bound = dict(matching.operands)
     read = operand_accesses(matching.needle)
     result: dict[str, Literal | None] = {}
@@ -48,12 +48,12 @@ def filled_axes(matching: Matching, operand: str) -> tuple[str, ...]:
     return tuple(whole.axes[n] for n in sorted(seen))
 
 
-def legal_family(whole: Problem, matching: Matching) -> Family | None:
+def legal_filling(whole: Problem, matching: Matching) -> Filling | None:
     """Return the first choice of constants under which a matching is legal, or None."""
     placed = whole.placed(matching.placements)
     if placed is None:
         return None
-    for family in whole.families:
-        if whole.is_open(family) and is_legal(whole.local(family), placed):
-            return family
+    for filling in whole.fillings:
+        if whole.is_open(filling) and is_legal(whole.local(filling), placed):
+            return filling
     return None

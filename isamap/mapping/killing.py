@@ -1,10 +1,11 @@
 """Constants in unused elements of input operands that make an instruction's body do nothing."""
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, combinations, product
+from itertools import combinations, product
 from typing import TypeAlias
 
 from isamap.ir.dtype import DType
@@ -16,7 +17,7 @@ Value: TypeAlias = Fraction | float | bool
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class Filling:
     """One constant for each operand, and the smallest sets of operands that kill with them.
 
     While the operands of one of ``sets`` hold their constants the body is the reduction's identity,
@@ -28,48 +29,100 @@ class Family:
 
 
 @lru_cache(maxsize=4096)
-def killing_families(
+def best_fillings(
     value: Expr,
     reduction: Reduction,
     fillable: tuple[str, ...],
     fixed: tuple[tuple[str, Literal], ...],
     finite: bool,
-) -> tuple[Family, ...]:
-    """Return the families that no other one surpasses; there is always at least one.
+) -> tuple[Filling, ...]:
+    """Return the fillings that no other one surpasses; there is always at least one.
 
     ``fillable`` are the operands whose unused elements can be given a constant, ``fixed`` those
     that hold a known one everywhere.  ``finite`` says that live floats are neither infinite nor
     NaN.
     """
     known = {name: _number(literal) for name, literal in fixed}
-    operands = [name for name in fillable if name not in known]
     types = {access.buffer: access.dtype for access in accesses(value)}
     neutral = None if reduction == "=" else _number(identity(reduction, value.dtype))
-    families: list[Family] = []
-    if neutral is None or len(operands) > 4:
-        return (Family((), ()),)
-    for constants in product(*(_candidates(types[name]) for name in operands)):
-        chosen = dict(zip(operands, constants, strict=True))
-        sets: list[frozenset[str]] = []
-        for group in chain.from_iterable(
-            combinations(operands, n) for n in range(1, len(operands) + 1)
-        ):
-            if any(s <= set(group) for s in sets):
-                continue
-            held = {**known, **{name: chosen[name] for name in group}}
-            if _evaluate(value, held, finite) == neutral:
-                sets.append(frozenset(group))
-        useful = frozenset(chain.from_iterable(sets))
+    if neutral is None:
+        return (Filling((), ()),)
+    choices = {name: _candidates(types[name]) for name in fillable if name not in known}
+
+    def kills(held: _Held) -> bool:
+        return _evaluate(value, {**known, **dict(held)}, finite) == neutral
+
+    found = []
+    for group in _compatible(_killers(choices, kills)):
+        constants = {name: constant for held in group for name, constant in held}
         literals = tuple(
-            (name, literal_of(chosen[name] if name in useful else zero(types[name]), types[name]))
-            for name in operands
+            (name, literal_of(constants.get(name, zero(types[name])), types[name]))
+            for name in choices
         )
-        families.append(Family(literals, tuple(sets)))
-    kept: list[Family] = []
-    for family in families:
-        if not any(_surpasses(other, family) for other in kept):
-            kept = [other for other in kept if not _surpasses(family, other)] + [family]
-    return tuple(kept) or (Family((), ()),)
+        order = [
+            options.index(constants[name]) if name in constants else 0
+            for name, options in choices.items()
+        ]
+        sets = dict.fromkeys(frozenset(name for name, _ in held) for held in group)
+        found.append((order, Filling(literals, tuple(sets))))
+    kept: list[Filling] = []
+    for _, filling in sorted(found, key=lambda item: item[0]):
+        if not any(_surpasses(other, filling) for other in kept):
+            kept = [other for other in kept if not _surpasses(filling, other)] + [filling]
+    return tuple(kept) or (Filling((), ()),)
+
+
+_Held: TypeAlias = tuple[tuple[str, Value], ...]
+"""Constants of some operands."""
+
+
+def _killers(
+    choices: Mapping[str, Sequence[Value]], kills: Callable[[_Held], bool]
+) -> tuple[_Held, ...]:
+    """Return the smallest sets of operands with constants that kill, by size and preference.
+
+    What kills goes on killing when more operands are held, so that only sets which hold no smaller
+    one are tried; and where there are more than five operands, no sets of more than three.
+    """
+    found: list[_Held] = []
+    largest = len(choices) if len(choices) <= 5 else 3
+    for size in range(1, largest + 1):
+        smaller = [frozenset(held) for held in found]
+        for names in combinations(choices, size):
+            for constants in product(*(choices[name] for name in names)):
+                held = tuple(zip(names, constants, strict=True))
+                if not any(s.issubset(held) for s in smaller) and kills(held):
+                    found.append(held)
+    return tuple(found)
+
+
+def _compatible(killers: tuple[_Held, ...]) -> tuple[tuple[_Held, ...], ...]:
+    """Return the largest groups of killers that agree on the constants of shared operands.
+
+    They are the maximal cliques of the relation "agree", found by Bron and Kerbosch's algorithm
+    (1973) with a pivot: killers that agree in pairs agree altogether.
+    """
+    count = len(killers)
+    agrees = [set[int]() for _ in range(count)]
+    for one, other in combinations(range(count), 2):
+        mine, theirs = dict(killers[one]), dict(killers[other])
+        if all(theirs.get(name, constant) == constant for name, constant in mine.items()):
+            agrees[one].add(other)
+            agrees[other].add(one)
+    groups: list[tuple[_Held, ...]] = []
+
+    def extend(group: list[int], open_: set[int], closed: set[int]) -> None:
+        if not open_ and not closed:
+            groups.append(tuple(killers[n] for n in sorted(group)))
+            return
+        pivot = max(sorted(open_ | closed), key=lambda n: len(agrees[n] & open_))
+        for n in sorted(open_ - agrees[pivot]):
+            extend([*group, n], open_ & agrees[n], closed & agrees[n])
+            open_ = open_ - {n}
+            closed = closed | {n}
+
+    extend([], set(range(count)), set())
+    return tuple(groups)
 
 
 def zero(dtype: DType) -> Value:
@@ -86,7 +139,7 @@ def literal_of(value: Value, dtype: DType) -> Literal:
     return Literal(f"{value}.0" if dtype.is_float else str(value), dtype)
 
 
-def _surpasses(one: Family, other: Family) -> bool:
+def _surpasses(one: Filling, other: Filling) -> bool:
     """Return whether ``one`` kills wherever ``other`` does."""
     return all(any(s <= t for s in one.sets) for t in other.sets)
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from isamap.ir.index import Index
 from isamap.ir.nodes import Literal, Permissions
 from isamap.ir.statements import read_indices
-from isamap.mapping.filler import legal_family
-from isamap.mapping.killing import killing_families
+from isamap.mapping.filler import legal_filling
+from isamap.mapping.killing import best_fillings
 from isamap.mapping.laws import Breach, breaches
 from isamap.mapping.matching import Matching
 from isamap.mapping.needles import operand_accesses
@@ -44,14 +44,14 @@ def violations(
 ) -> tuple[Violation, ...]:
     """Return the laws that a matching breaks; none if it is legal for every tile that fits."""
     whole = problem(matching.statement, matching.needle, matching.operands, permissions)
-    if legal_family(whole, matching) is not None:
+    if legal_filling(whole, matching) is not None:
         return ()
     placed = whole.placed(matching.placements)
     if placed is None:
         return (Violation(0, "something is placed that is no form of this statement"),)
-    family = whole.families[0]
-    found = [_told(whole, matching, breach) for breach in breaches(whole.local(family), placed)]
-    if not whole.is_open(family):
+    filling = whole.fillings[0]
+    found = [_told(whole, matching, breach) for breach in breaches(whole.local(filling), placed)]
+    if not whole.is_open(filling):
         found.append(
             Violation(4, "an axis of the instruction cannot be padded: no constant keeps it silent")
         )
@@ -126,12 +126,12 @@ def _silent(
 
 
 def _killing(matching: Matching, permissions: Permissions) -> Iterator[tuple[frozenset[str], ...]]:
-    """Yield the families of killing sets that constants in unused elements can give."""
+    """Yield the killing sets of each choice of constants in unused elements."""
     fixed = tuple((n, e) for n, e in matching.operands if isinstance(e, Literal))
     free = tuple(n for n, e in matching.operands if not isinstance(e, Literal))
     needle = matching.needle
-    for family in killing_families(needle.value, needle.reduction, free, fixed, permissions.finite):
-        yield family.sets
+    for filling in best_fillings(needle.value, needle.reduction, free, fixed, permissions.finite):
+        yield filling.sets
 
 
 def _grid(names: Sequence[str], extents: Sequence[int]) -> dict[str, Ints]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from isamap.ir.index import Index
 from isamap.ir.nodes import Expr, Literal, Permissions, Statement
 from isamap.ir.statements import accesses, read_indices
-from isamap.mapping.killing import Family, killing_families
+from isamap.mapping.killing import Filling, best_fillings
 from isamap.mapping.linear import Vector, in_span, primitive
 from isamap.mapping.matching import Needle, Placement
 from isamap.mapping.needles import operand_accesses
@@ -37,7 +37,7 @@ class Local:
 class Problem:
     """A statement, a needle and a binding, as vectors over the variables that may be placed.
 
-    There is one family of killing sets for each choice of constants in unused elements; a matching
+    There is one filling for each useful choice of constants in unused elements; a matching
     is legal if it is legal under one of them.
     """
 
@@ -48,7 +48,7 @@ class Problem:
     rows: tuple[tuple[Vector, ...], ...]
     sees: tuple[frozenset[int], ...]
     forms: tuple[Vector, ...]
-    families: tuple[Family, ...]
+    fillings: tuple[Filling, ...]
     barred: frozenset[tuple[int, int]]
     indices: tuple[Index, ...]
     """The forms as index expressions."""
@@ -68,36 +68,36 @@ class Problem:
         ordered = sorted((axis, form) for form, axis in placed)
         return tuple(Placement(self.indices[f], self.axes[axis]) for axis, f in ordered)
 
-    def witnesses(self, family: Family) -> tuple[frozenset[int], ...]:
+    def witnesses(self, filling: Filling) -> tuple[frozenset[int], ...]:
         """Return the sets of operands to each of which strays must be harmless."""
         numbers = {name: n for n, name in enumerate(self.operands)}
         chosen: set[frozenset[int]] = {frozenset((0,))}
-        for killing in family.sets:
+        for killing in filling.sets:
             chosen = {w | {numbers[name]} for w in chosen for name in killing}
         # A smaller set of operands is the stronger demand.
         least = {w for w in chosen if not any(other < w for other in chosen)}
         return tuple(sorted(least, key=sorted))
 
-    def local(self, family: Family) -> Local:
-        """Return the whole problem under one family of killing sets."""
+    def local(self, filling: Filling) -> Local:
+        """Return the whole problem under one choice of constants."""
         return Local(
             len(self.variables),
             self.rows,
             self.sees,
             self.forms,
             len(self.axes),
-            self.witnesses(family),
+            self.witnesses(filling),
             self.barred,
         )
 
-    def is_open(self, family: Family) -> bool:
+    def is_open(self, filling: Filling) -> bool:
         """Return whether padding an axis can be harmless at all.
 
         An axis that neither the target nor some witness sees repeats live work when it is padded.
         """
         return all(
             any(axis in self.sees[t] for t in witness)
-            for witness in self.witnesses(family)
+            for witness in self.witnesses(filling)
             for axis in range(len(self.axes))
         )
 
@@ -134,7 +134,7 @@ def problem(
     )
     fixed = tuple((name, expr) for name, expr in bound.items() if isinstance(expr, Literal))
     forms = _forms(rows, len(variables))
-    families = killing_families(needle.value, needle.reduction, fillable, fixed, permissions.finite)
+    fillings = best_fillings(needle.value, needle.reduction, fillable, fixed, permissions.finite)
     return Problem(
         variables,
         names,
@@ -143,7 +143,7 @@ def problem(
         rows,
         tuple(sees),
         forms,
-        families,
+        fillings,
         _barred(statement, variables, forms, sees[0], len(live), permissions),
         tuple(as_form(form, variables) for form in forms),
     )

@@ -39,7 +39,7 @@ def reasons(
     closed: dict[str, str] = {}
     for needle, operands in roots(statement, index):
         whole = problem(statement, needle, operands, permissions)
-        if any(whole.is_open(family) for family in whole.families):
+        if any(whole.is_open(filling) for filling in whole.fillings):
             return ()
         closed[needle.name] = _closed(needle)
     nearest: dict[str, tuple[Misfit, str]] = {}

@@ -73,9 +73,9 @@ def test_exact_family_of_large_operators(name: str) -> None:
     kernel = OPERATORS[name]
     needle, operands = root(kernel, GEMM)
     whole = problem(kernel, needle, operands)
-    (family,) = whole.families
+    (filling,) = whole.fillings
     sizes, reach = [], []
-    for component in components(whole.local(family)):
+    for component in components(whole.local(filling)):
         found = local_placements(component.local, True).found
         kept = []
         for placed in found:

@@ -7,7 +7,7 @@ from isamap.ir.index import const
 from isamap.ir.nodes import Literal, Op, Permissions, Reduction, Statement, Variable
 from isamap.mapping.enumerate import enumerate_matchings
 from isamap.mapping.filler import filled_axes, fillers
-from isamap.mapping.killing import killing_families
+from isamap.mapping.killing import best_fillings
 from isamap.mapping.matching import Matching
 from isamap.mapping.needles import needles, roots
 from tests.mapping.small import DOT, GEMM, LANES, S64, access, instruction, machine, root, statement
@@ -17,9 +17,9 @@ A, B = access("a[k]"), access("b[k]")
 
 
 def sets(body: Op, reduction: Reduction, *, finite: bool = True) -> list[list[str]]:
-    """Return the killing sets, those of all families together, as sorted names."""
-    found = killing_families(body, reduction, ("a", "b"), (), finite)
-    return sorted(sorted(s) for family in found for s in family.sets)
+    """Return the killing sets, those of all fillings together, as sorted names."""
+    found = best_fillings(body, reduction, ("a", "b"), (), finite)
+    return sorted(sorted(s) for filling in found for s in filling.sets)
 
 
 def body(op: str, dtype_name: str) -> Op:
@@ -62,15 +62,15 @@ def test_infinite_floats_need_both() -> None:
 
 def test_sum_of_absolute_differences() -> None:
     difference = Op("abs", (Op("-", (A, B), S64),), S64)
-    (family,) = killing_families(difference, "+=", ("a", "b"), (), True)
-    assert family.sets == (frozenset(("a", "b")),)
-    assert {name: literal.text for name, literal in family.constants} == {"a": "0", "b": "0"}
+    (filling,) = best_fillings(difference, "+=", ("a", "b"), (), True)
+    assert filling.sets == (frozenset(("a", "b")),)
+    assert {name: literal.text for name, literal in filling.constants} == {"a": "0", "b": "0"}
 
 
 def test_offset_kills_on_one_side() -> None:
     shifted = Op("*", (Op("+", (A, Literal("128", S64)), S64), B), S64)
-    (family,) = killing_families(shifted, "+=", ("a", "b"), (), True)
-    assert family.sets == (frozenset("b"),)
+    (filling,) = best_fillings(shifted, "+=", ("a", "b"), (), True)
+    assert filling.sets == (frozenset("b"),)
 
 
 def test_widening_keeps_zero() -> None:
@@ -87,10 +87,10 @@ def test_widening_keeps_zero() -> None:
 
 
 def test_literal_operand_is_known() -> None:
-    (family,) = killing_families(
+    (filling,) = best_fillings(
         Op("*", (A, B), S64), "+=", ("a", "b"), (("b", Literal("2", S64)),), False
     )
-    assert family.sets == (frozenset("a"),)
+    assert filling.sets == (frozenset("a"),)
 
 
 # --- in matchings -------------------------------------------------------------------------------

@@ -1,0 +1,67 @@
+"""Applying rules: what the solver does not prove is not offered."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from isamap.ir.nodes import Kernel
+from isamap.rewrite.build import normal
+from isamap.rewrite.rule import Rewriting, Rule
+from isamap.rewrite.rules import RULES
+from isamap.solver.lemma import Lemma, Verdict, prove
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A rewriting with a lemma that does not hold, or that the solver left open."""
+
+    rewriting: Rewriting
+    lemma: Lemma
+    verdict: Verdict
+
+    @property
+    def text(self) -> str:
+        """The refusal in one line."""
+        why = self.verdict.reason or self.verdict.verdict
+        return f"{self.rewriting.rule}: '{self.lemma.claim}' is not proved ({why})"
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritings:
+    """The rewritings of one statement: those that are proved, and those that are refused."""
+
+    proved: tuple[Rewriting, ...]
+    refused: tuple[Refused, ...]
+
+
+def rewritings(
+    kernel: Kernel, statement: int, rules: Iterable[tuple[str, Rule]] = RULES
+) -> Rewritings:
+    """Return every way to rewrite one statement by one rule.
+
+    Only rewritings whose lemmas are all proved are ``proved``; the kernels of these are as
+    :func:`~isamap.rewrite.build.normal` makes them.
+    """
+    own = normal(kernel)
+    candidates = (rewriting for _, rule in rules for rewriting in rule(own, statement))
+    return judge(candidates)
+
+
+def judge(candidates: Iterable[Rewriting]) -> Rewritings:
+    """Put the lemmas of rewritings to the solver."""
+    proved: list[Rewriting] = []
+    refused: list[Refused] = []
+    for rewriting in candidates:
+        verdicts = ((lemma, prove_once(lemma)) for lemma in rewriting.lemmas)
+        failed = next(((le, v) for le, v in verdicts if v.verdict != "proved"), None)
+        if failed is None:
+            proved.append(rewriting)
+        else:
+            refused.append(Refused(rewriting, *failed))
+    return Rewritings(tuple(proved), tuple(refused))
+
+
+@lru_cache(maxsize=1024)
+def prove_once(lemma: Lemma) -> Verdict:
+    """Return the solver's verdict, which is asked for once in a process."""
+    return prove(lemma)

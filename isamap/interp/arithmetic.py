@@ -10,6 +10,7 @@ import numpy as np
 
 from isamap.interp.declared import Declared
 from isamap.interp.field import Field
+from isamap.interp.free import Free
 from isamap.interp.rounding import Values
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Literal
@@ -69,6 +70,11 @@ def declared() -> Arithmetic:
 def float64() -> Arithmetic:
     """Return arithmetic whose floats are all float64; integers are as declared."""
     return Declared(wide=True)
+
+
+def free() -> Arithmetic:
+    """Return residues modulo 2**61 - 1 with a function for every operation."""
+    return Free()
 
 
 def field(prime: int = (1 << 61) - 1) -> Arithmetic:

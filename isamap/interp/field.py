@@ -103,7 +103,9 @@ class Field:
 
     def _add(self, a: Values, b: Values) -> Values:
         total = np.add(a, b)
-        return np.asarray(np.where(total >= self.prime, total - np.uint64(self.prime), total))
+        return np.asarray(
+            total - np.where(total >= self.prime, np.uint64(self.prime), np.uint64(0))
+        )
 
     def _negate(self, a: Values) -> Values:
         return np.asarray(np.where(a == 0, a, np.uint64(self.prime) - a))
@@ -120,7 +122,7 @@ class Field:
         total = (a1 * b1 << np.uint64(1)) + (middle >> np.uint64(30)) + a0 * b0
         total = total + ((middle & low30) << np.uint64(31))
         total = (total & np.uint64(MERSENNE)) + (total >> np.uint64(61))
-        return np.asarray(np.where(total >= MERSENNE, total - np.uint64(MERSENNE), total))
+        return np.asarray(total - np.where(total >= MERSENNE, np.uint64(MERSENNE), np.uint64(0)))
 
     def _invert(self, a: Values) -> Values:
         """Return the inverse by Fermat's little theorem; that of 0 is 0."""

@@ -6,6 +6,7 @@ They are trees, in the form in which the parser makes them: printing and parsing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from isamap.ir.literal import LiteralFault, canonical
 from isamap.ir.nodes import (
     Access,
     Buffer,
+    Contents,
     Coordinate,
     Expr,
     Extent,
@@ -165,7 +167,17 @@ def _inputs(
     roles: list[Role] = ["in", "in", "const"]
     role = draw(st.sampled_from(roles))
     pad = draw(literals(dtype)) if padded else None
-    return Buffer(buffer, role, dtype, shape, pad=pad), Access(buffer, indices, dtype)
+    access = Access(buffer, indices, dtype)
+    if prod(extent for _, extent in dimensions) <= 12 and draw(st.integers(0, 5)) == 0:
+        contents = draw(tables(tuple(extent for _, extent in dimensions), dtype))
+        return Buffer(buffer, "table", dtype, shape, pad=pad, contents=contents), access
+    return Buffer(buffer, role, dtype, shape, pad=pad), access
+
+
+@st.composite
+def tables(draw: st.DrawFn, shape: tuple[int, ...], dtype: DType) -> Contents:
+    """What a table of a shape holds."""
+    return Contents(shape, tuple(draw(literals(dtype)) for _ in range(prod(shape))))
 
 
 @st.composite
@@ -264,6 +276,10 @@ def instructions(draw: st.DrawFn, dtypes: Sequence[DType] = ALL) -> Instruction:
     reduction = draw(st.sampled_from(("=", *_reductions(dtype))))
     own = names if reduction == "=" else names[: draw(st.integers(0, len(names)))]
     operands = [_register(box, "a", "in", source, names), _register(box, "b", "in", source, names)]
+    if draw(st.integers(0, 3)) == 0:
+        sizes = tuple(box.upper(n) for n in names)
+        contents = draw(tables(sizes, source))
+        operands.append(Buffer("g", "table", source, tuple(map(const, sizes)), contents=contents))
     reads = [Access(b.name, tuple(map(var, names)), source) for b in operands]
     target = Access("r", tuple(map(var, own)), dtype)
     roles: list[Role] = ["out"] if reduction == "=" else ["out", "inout"]

@@ -86,6 +86,6 @@ def _bytes(size: int) -> str:
 def _entry(entry: Entry) -> tuple[str, str, str, str]:
     operands = ", ".join(
         f"{o.role} {o.name}: {o.dtype}[{', '.join(map(str, o.shape))}] @ {o.storage}"
-        for o in entry.instruction.operands
+        for o in entry.instruction.places
     )
     return entry.name, operands, short(float(entry.throughput)), short(float(entry.latency))

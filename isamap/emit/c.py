@@ -11,6 +11,7 @@ from isamap.emit.header import header_text, signature, workspace_signature
 from isamap.emit.liveness import buffers_used, calls, has_parallel, registers_used
 from isamap.emit.prelude import used_part
 from isamap.emit.source import CSource, Parameter
+from isamap.emit.tables import table_lines
 from isamap.emit.templates import Machine, call_lines
 from isamap.emit.workspace import Workspace
 from isamap.hw.accelerator import Accelerator
@@ -44,7 +45,14 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
     entry = names.entry_point(lowered.name, _words(lowered, machine, preamble))
     alignments = _alignments(lowered, machine)
     parameters = _parameters(kernel, alignments)
-    writer = _Writer(lowered, kernel, machine, entry, Workspace.of(lowered, alignments))
+    writer = _Writer(
+        lowered,
+        kernel,
+        machine,
+        entry,
+        Workspace.of(lowered, alignments),
+        table_lines(lowered, alignments),
+    )
     requires = tuple(f"{index} >= 0" for index in lowered.requires)
     functions = writer.functions(parameters)
     return CSource(
@@ -112,7 +120,7 @@ def _parameters(kernel: Kernel, alignments: Mapping[str, int]) -> tuple[Paramete
             alignment=max(b.dtype.bytes, alignments.get(b.name, 1)),
         )
         for b in kernel.buffers
-        if b.role != "local"
+        if b.role not in ("local", "table")
     )
 
 
@@ -126,6 +134,7 @@ class _Writer:
         machine: Machine,
         entry: str,
         workspace: Workspace,
+        tables: list[str],
     ) -> None:
         self.lowered = lowered
         self.kernel = kernel
@@ -133,6 +142,7 @@ class _Writer:
         self.entry = entry
         self.arrays = {array.name: array for array in lowered.arrays}
         self.workspace = workspace
+        self.tables = tables
         self.copies: list[str] = []
         nibbles = frozenset(a.name for a in lowered.arrays if a.dtype.name == "s4")
         self.env = Env(nibbles=nibbles).with_symbols(lowered.symbols)
@@ -154,6 +164,7 @@ class _Writer:
 
     def _kernel_function(self, parameters: tuple[Parameter, ...]) -> str:
         body = self.lowered.body
+        self._puts(self.tables)
         self._checks()
         if has_parallel(body) or self.workspace.has_private:
             self._put("if (threads < 1) threads = 1;")

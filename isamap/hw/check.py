@@ -87,7 +87,7 @@ def check_entry(
     instruction = entry.instruction
     if not entry.outputs:
         yield fail("E118", f"'{entry.name}' writes no operand", instruction.span or place)
-    for operand in instruction.operands:
+    for operand in instruction.places:
         yield from _check_operand(entry, operand, machine, operand.span or place)
     yield from _check_align(document, index, entry, machine)
     if entry.emit is not None:
@@ -151,7 +151,7 @@ def _check_tile(operand: Buffer, storage: Storage, span: Span) -> Iterator[Diagn
 def _check_align(
     document: Document, index: int, entry: Entry, machine: Machine
 ) -> Iterator[Diagnostic]:
-    operands = {operand.name: operand for operand in entry.instruction.operands}
+    operands = {operand.name: operand for operand in entry.instruction.places}
     for name in entry.align:
         span = document.key_span("instructions", index, "align", name)
         if name not in operands:
@@ -183,7 +183,7 @@ def _check_template(document: Document, index: int, entry: Entry) -> Iterator[Di
                 yield fail("E114", message, span, f"the names are: {', '.join(sorted(known))}")
             case Placeholder(name, _):
                 used.add(name)
-    needed = [o.name for o in instruction.operands]
+    needed = [o.name for o in instruction.places]
     needed += [e.name for e in instruction.extents if e.value is None and _matters(e, instruction)]
     for name in needed:
         # A name that is wrong is usually the one that is missing.
@@ -194,7 +194,7 @@ def _check_template(document: Document, index: int, entry: Entry) -> Iterator[Di
 
 def template_names(instruction: Instruction) -> frozenset[str]:
     """Return what a template may name: operands, extents and type parameters."""
-    names = {operand.name for operand in instruction.operands}
+    names = {operand.name for operand in instruction.places}
     names |= {extent.name for extent in instruction.extents}
     names |= {parameter for parameter, _ in instruction.types}
     return frozenset(names)
@@ -218,7 +218,7 @@ def check_unique(entries: Iterable[tuple[int, Entry]], document: Document) -> It
 def _matters(extent: Extent, instruction: Instruction) -> bool:
     """Whether the machine needs the extent's number: some operand's place depends on it."""
     used: frozenset[str] = frozenset()
-    for operand in instruction.operands:
+    for operand in instruction.places:
         for index in (*operand.shape, *(operand.strides or ())):
             used |= index.names
     return extent.name in used

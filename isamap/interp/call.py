@@ -19,6 +19,7 @@ from isamap.interp.evaluate import Frame, outside_of
 from isamap.interp.rounding import Values
 from isamap.interp.run import occurrences
 from isamap.interp.setup import box_of, split
+from isamap.interp.tables import table_array
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Instruction, Literal, Op, Statement
 from isamap.ir.operations import REDUCTION_OPERATIONS
@@ -77,6 +78,11 @@ class Plan:
             for position, o in enumerate(instruction.operands)
             if o.role == "local"
         ]
+        self._tables = [
+            (position, arithmetic.encode(table_array(o), o.dtype).reshape(-1))
+            for position, o in enumerate(instruction.operands)
+            if o.contents is not None
+        ]
         self._reads: dict[str, list[Values]] = {name: [] for name in self.names}
         self._writes: dict[str, list[Values]] = {name: [] for name in self.names}
         self._steps = [self._statement(s) for s in instruction.statements]
@@ -86,10 +92,12 @@ class Plan:
         """Execute the statements; ``places`` are in the order of the operands.
 
         The caller has checked that every touched address lies in its array; places of local
-        operands are set here.
+        operands and of tables are set here.
         """
         for position, size, data_type in self._locals:
             places[position] = (np.zeros(size, data_type), 0)
+        for position, elements in self._tables:
+            places[position] = (elements, 0)
         for step in self._steps:
             step(places)
 
@@ -353,7 +361,7 @@ def execute(
     places: list[Place] = []
     for operand in instruction.operands:
         shape = plan.shapes[operand.name]
-        if operand.role == "local":
+        if operand.role in ("local", "table"):
             places.append((np.zeros(0), 0))
             continue
         array = operands.get(operand.name)

@@ -16,6 +16,7 @@ import numpy as np
 from isamap.interp.cells import Box, size_of
 from isamap.interp.rounding import Values, literal_value
 from isamap.interp.setup import box_of, split
+from isamap.interp.tables import table_array
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, Name
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Kernel, Literal, Op, Statement
@@ -54,9 +55,10 @@ def fixed_outputs(
     """Return the buffers whose content after the kernel is the same in every evaluation."""
     facts: dict[str, Fact] = {}
     for buffer in kernel.buffers:
-        if buffer.role in ("in", "const", "inout"):
+        if buffer.role in ("in", "const", "table", "inout"):
+            array = table_array(buffer) if buffer.contents else np.asarray(arrays[buffer.name])
             with np.errstate(over="ignore", invalid="ignore"):  # then they are on no grid
-                facts[buffer.name] = _of_array(buffer, np.asarray(arrays[buffer.name]))
+                facts[buffer.name] = _of_array(buffer, array)
     for statement in kernel.statements:
         box = box_of(statement, symbols)
         reader = _Reader(kernel, facts, symbols, box)

@@ -13,7 +13,9 @@ from isamap.diagnostics import Span
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index
 
-Role: TypeAlias = OneOf["in", "const", "out", "inout", "local"]
+Role: TypeAlias = OneOf["in", "const", "table", "out", "inout", "local"]
+"""What a buffer is for; a ``table`` is written ``const ... = ...``: nobody gives or changes it."""
+
 Reduction: TypeAlias = OneOf["=", "+=", "*=", "max=", "min=", "or=", "and=", "xor="]
 
 
@@ -88,6 +90,14 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Contents:
+    """The elements of a table, in row-major order, and its shape in numbers."""
+
+    shape: tuple[int, ...]
+    elements: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Buffer:
     """A typed array.
 
@@ -96,6 +106,7 @@ class Buffer:
     least and largest element (both included).  ``strides`` are pitches in elements of an
     instruction's memory operand (None: dense row-major); a name that is no extent stands for any
     pitch.  ``order`` is the order of the bytes of an element in memory (reserved: only little).
+    ``contents`` are those of a table.
     """
 
     name: str
@@ -108,6 +119,7 @@ class Buffer:
     strides: tuple[Index, ...] | None = None
     span: Span | None = _span()
     order: OneOf["little", "big"] = "little"
+    contents: Contents | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +209,11 @@ class Instruction:
     def operand(self, name: str) -> Buffer:
         """Return the operand called ``name``."""
         return next(b for b in self.operands if b.name == name)
+
+    @property
+    def places(self) -> tuple[Buffer, ...]:
+        """The operands that a use of the instruction gives a place: no locals and no tables."""
+        return tuple(o for o in self.operands if o.role not in ("local", "table"))
 
 
 @dataclass(frozen=True, slots=True)

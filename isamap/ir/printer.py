@@ -78,7 +78,8 @@ def print_expr(expr: Expr) -> str:
 
 def print_buffer(buffer: Buffer) -> str:
     """Return a buffer's declaration."""
-    text = f"{buffer.role} {buffer.name} : {buffer.dtype}[{_list(buffer.shape)}]"
+    role = "const" if buffer.role == "table" else buffer.role
+    text = f"{role} {buffer.name} : {buffer.dtype}[{_list(buffer.shape)}]"
     if buffer.storage is not None:
         text += f" @ {buffer.storage}"
     if buffer.strides is not None:
@@ -90,7 +91,19 @@ def print_buffer(buffer: Buffer) -> str:
         text += f" values {low.text} .. {high.text}"
     if buffer.order != "little":
         text += f" order {buffer.order}"
+    if buffer.contents is not None:
+        texts = [literal.text for literal in buffer.contents.elements]
+        text += f" = {_contents(texts, buffer.contents.shape)}"
     return text
+
+
+def _contents(texts: Sequence[str], shape: Sequence[int]) -> str:
+    """Return elements in row-major order as rows in brackets."""
+    if not shape:
+        return texts[0]
+    size = len(texts) // shape[0]
+    rows = (texts[at : at + size] for at in range(0, len(texts), size))
+    return f"[{', '.join(_contents(row, shape[1:]) for row in rows)}]"
 
 
 def _block(head: str, lines: Sequence[str]) -> str:

@@ -31,7 +31,8 @@ def lower(
     context.names |= {b.name for b in bound.buffers} | {e.name for e in bound.extents}
     for buffer in bound.buffers:
         size = product(buffer.shape)
-        context.arrays.append(Array(buffer.name, buffer.role, buffer.dtype, size))
+        array = Array(buffer.name, buffer.role, buffer.dtype, size, contents=buffer.contents)
+        context.arrays.append(array)
     body: list[Node] = []
     written: set[str] = set()
     for statement, own in zip(bound.statements, schedule.statements, strict=True):

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index
-from isamap.ir.nodes import Literal, Role
+from isamap.ir.nodes import Contents, Literal, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,8 @@ class Array:
     """A flat array in memory of a lowered kernel, ``size`` elements.
 
     ``role`` is the kernel buffer's, or ``local`` for what lies in the workspace (locals, packed
-    operands, staged fragments).  ``private`` arrays exist once per thread.
+    operands, staged fragments).  ``private`` arrays exist once per thread.  ``contents`` are those
+    of a table, which is a part of the code.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Array:
     dtype: DType
     size: Index
     private: bool = False
+    contents: Contents | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,10 @@ def print_lowered(lowered: LoweredKernel) -> str:
 
 def _array(array: Array) -> str:
     private = "private " if array.private else ""
-    return f"{private}{array.role} {array.name} : {array.dtype}[{array.size}]"
+    text = f"{private}{array.role} {array.name} : {array.dtype}[{array.size}]"
+    if array.contents is not None:
+        text += f" = [{', '.join(literal.text for literal in array.contents.elements)}]"
+    return text
 
 
 def _nodes(nodes: tuple[Node, ...]) -> Iterator[str]:

@@ -87,7 +87,7 @@ class CallSite:
         self.numbers: list[tuple[int, Number]] = []
         self.places: list[Place] = []
         for position, operand in enumerate(self.operands):
-            if operand.role == "local":  # the plan's own
+            if operand.role in ("local", "table"):  # the plan's own
                 self.places.append((np.zeros(0), 0))
                 continue
             if operand.name not in given:
@@ -202,7 +202,7 @@ class CallSite:
                 if operand.role in ("out", "inout"):
                     every = len(footprint.writes) == fragment.data.size
                     writes.append((fragment, None if every else footprint.writes))
-            elif footprint.ends is not None and operand.role != "local":
+            elif footprint.ends is not None and operand.role not in ("local", "table"):
                 windows.append((position, *footprint.ends))
             step = self.entry.align.get(operand.name, 1) // operand.dtype.bytes
             if step > 1:

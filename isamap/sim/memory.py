@@ -7,7 +7,7 @@ import numpy as np
 
 from isamap.diagnostics import ArgumentsError, fail
 from isamap.interp.arithmetic import Arithmetic
-from isamap.interp.rounding import Values
+from isamap.interp.rounding import Values, constant
 from isamap.ir.index import Div, Index, Mod, Name, Read
 from isamap.lower.nodes import Array, LoweredKernel
 
@@ -44,7 +44,11 @@ class Memory:
         """Take inputs by name; fill all else with values that show when they are used."""
         for array in self.declared.values():
             size = int(array.size.evaluate(environment))
-            if array.role in ("in", "const", "inout"):
+            if array.contents is not None:
+                elements = np.array([constant(literal) for literal in array.contents.elements])
+                typed = elements.astype(array.dtype.numpy)
+                self.data[array.name] = self.arithmetic.encode(typed, array.dtype)
+            elif array.role in ("in", "const", "inout"):
                 given = arrays.get(array.name)
                 if given is None:
                     raise ArgumentsError(fail("E211", f"no array for {array.name}"))

@@ -150,7 +150,7 @@ class Reader:
         for item in definition.items:
             match item:
                 case BufferItem():
-                    declare_buffer(scope, item, storages)
+                    declare_buffer(scope, item, storages, definition.kind)
                     if (ends := limits(item)) is not None:
                         scope.values[item.name.text] = ends
                 case RangeItem():

@@ -60,7 +60,7 @@ def describe_expected(kinds: Iterable[str], tables: Tables) -> str:
         left -= {"ASSIGN", "EQUAL"}
     if left >= _ATTRIBUTES - {"AT"}:
         parts.append("an attribute")
-        left -= _ATTRIBUTES
+        left -= _ATTRIBUTES | {"EQUAL"}
     parts += sorted(_word(kind, tables) for kind in left)
     if len(parts) == 1:
         return parts[0]

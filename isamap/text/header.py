@@ -9,6 +9,7 @@ from isamap.ir.dtype import DTYPES
 from isamap.ir.index import Index
 from isamap.ir.literal import LiteralFault, canonical, exact, value
 from isamap.ir.nodes import Buffer, Extent, Literal, Permissions, Range, Role
+from isamap.text.contents import check_table, ends, table_values
 from isamap.text.context import Declared, Placed, Scope, listed
 from isamap.text.indices import to_index
 from isamap.text.proof import negative_at
@@ -142,8 +143,13 @@ def permissions(scope: Scope, definition: Definition) -> Permissions:
 
 
 # --- buffers --------------------------------------------------------------------------------------
-def declare_buffer(scope: Scope, item: BufferItem, storages: frozenset[str] | None) -> None:
-    """Take a buffer's name and shape; ``storages`` is None in kernels and programs."""
+def declare_buffer(
+    scope: Scope, item: BufferItem, storages: frozenset[str] | None, kind: str
+) -> None:
+    """Take a buffer's name and shape; ``storages`` is None in kernels and programs.
+
+    ``kind`` is that of the definition.
+    """
     fresh = scope.declare(item.name)
     name = item.name.text
     if len(item.shape) > MAX_RANK:
@@ -154,7 +160,10 @@ def declare_buffer(scope: Scope, item: BufferItem, storages: frozenset[str] | No
     found = [_extent(scope, node, name) for node in item.shape]
     shape = tuple(extent for extent in found if extent is not None)
     strides = _strides(scope, item)
-    if fresh and len(shape) == len(found) and _fits(scope, item, shape):
+    whole = len(shape) == len(found) and _fits(scope, item, shape)
+    if whole and item.contents is not None:
+        whole = check_table(scope, item, shape, kind)
+    if fresh and whole:
         scope.buffers[name] = Declared(item, shape, strides)
     elif fresh:
         scope.broken.add(name)
@@ -211,6 +220,11 @@ def _check_place(scope: Scope, item: BufferItem, storages: frozenset[str] | None
         if item.storage is not None:
             message = f"{name} is placed in a storage: only operands of instructions are"
             scope.fail("E038", message, item.storage, f"leave '@ {item.storage.text}' out")
+    elif item.contents is not None and item.storage is not None:
+        message = f"{name} is a part of the instruction: it is placed in no storage"
+        scope.fail("E038", message, item.storage, f"leave '@ {item.storage.text}' out")
+    elif item.storage is None and (item.contents is not None or item.role.text == "local"):
+        pass  # within the instruction, nobody places it
     elif item.storage is None:
         hint = f"say where it lives: {name} : {item.dtype.text}[...] @ STORAGE"
         scope.fail("E038", f"the operand {name} is placed in no storage", item.name, hint)
@@ -244,9 +258,12 @@ def buffer(typing: Typing, declared: Declared) -> Buffer | None:
         elif attribute.kind == "values" and len(literals) == 2:
             values = (literals[0], literals[1])
             _check_values(typing, item, attribute, values)
+    contents = table_values(typing, item, declared.shape)
+    if item.contents is not None and contents is None:
+        return None
     return Buffer(
         item.name.text,
-        cast(Role, item.role.text),
+        cast(Role, item.role.text) if contents is None else "table",
         dtype,
         declared.shape,
         item.storage.text if item.storage else None,
@@ -254,6 +271,7 @@ def buffer(typing: Typing, declared: Declared) -> Buffer | None:
         values,
         declared.strides,
         span=typing.span(item.name),
+        contents=contents,
     )
 
 
@@ -275,6 +293,8 @@ def _check_values(
 
 def limits(item: BufferItem) -> tuple[int, int] | None:
     """Return the ends of an integer buffer's declared values, or None."""
+    if item.contents is not None:
+        return ends(item)
     for attribute in item.attributes:
         if attribute.kind == "values" and item.dtype.text[0] in "su":
             texts = [node.text for node in attribute.args if isinstance(node, Number)]

@@ -171,7 +171,7 @@ class _Gathered:
                     self.errors.add(fail("E042", message, call.span, hint))
 
     def _check_call(self, program: Program, kernel: Kernel, call: Invocation) -> None:
-        wanted = [buffer for buffer in kernel.buffers if buffer.role != "local"]
+        wanted = [buffer for buffer in kernel.buffers if buffer.role not in ("local", "table")]
         if len(wanted) != len(call.arguments):
             names = ", ".join(buffer.name for buffer in wanted)
             message = f"{kernel.name} takes {len(wanted)} buffers, found {len(call.arguments)}"

@@ -130,6 +130,15 @@ class AttributeItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Contents:
+    """What a table holds: a number, or rows of as many elements as the dimension has."""
+
+    rows: tuple["Contents | Number | Broken", ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class BufferItem:
     """A declaration of a buffer."""
 
@@ -141,6 +150,7 @@ class BufferItem:
     attributes: tuple[AttributeItem, ...]
     start: int
     end: int
+    contents: Contents | Number | Broken | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from isamap.text.syntax import (
     Broken,
     BufferItem,
     CallItem,
+    Contents,
     Convert,
     Definition,
     Element,
@@ -145,17 +146,25 @@ class Builder:
     # --- items ------------------------------------------------------------------------------------
     def _on_buffer(self, parts: Sequence[Any], start: int, end: int) -> BufferItem:
         role, name, dtype, *rest = parts
-        shape, storage, attributes = (), None, []
+        shape, storage, attributes, contents = (), None, [], None
         for part in rest:
-            if isinstance(part, Group):
-                shape = tuple(part)
-            elif isinstance(part, Word):
-                storage = part
-            else:
-                attributes.append(part)
-        return BufferItem(
-            word(role), word(name), word(dtype), shape, storage, tuple(attributes), start, end
-        )
+            match part:
+                case Group():
+                    shape = tuple(part)
+                case Word():
+                    storage = part
+                case Contents() | Number() | Broken():
+                    contents = part
+                case _:
+                    attributes.append(part)
+        words = word(role), word(name), word(dtype)
+        return BufferItem(*words, shape, storage, tuple(attributes), start, end, contents)
+
+    def _on_contents(self, parts: Sequence[Any], start: int, end: int) -> Any:
+        return parts[0]
+
+    def _on_content_row(self, parts: Sequence[Any], start: int, end: int) -> Contents:
+        return Contents(tuple(parts), start, end)
 
     def _on_place(self, parts: Sequence[Any], start: int, end: int) -> Word:
         return word(parts[0])

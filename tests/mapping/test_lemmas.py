@@ -36,7 +36,7 @@ def test_proved_is_legal_on_the_tile(name: str, inner: Instruction) -> None:
     kernel = KERNELS[name]
     needle, operands = root(kernel, inner)
     whole = problem(kernel, needle, operands)
-    (family,) = whole.families
+    (family,) = whole.fillings
     tile = {v.name: v.extent.constant or 0 for v in kernel.variables}
     verdicts = set()
     for matching in all_placements(kernel, needle, operands):
@@ -79,7 +79,7 @@ def test_proved_is_legal_by_ranks(data: st.DataObject) -> None:
 def test_all_that_is_listed_is_proved(name: str) -> None:
     needle, operands = root(KERNELS[name], GEMM)
     whole = problem(KERNELS[name], needle, operands)
-    for component in components(whole.local(whole.families[0])):
+    for component in components(whole.local(whole.fillings[0])):
         for placed in local_placements(component.local, True).found:
             assert prove_placement(component.local, placed).verdict == "proved"
 

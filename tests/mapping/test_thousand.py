@@ -37,7 +37,8 @@ def test_all_judges_agree(pair: tuple[Statement, Instruction], seed: int) -> Non
     assert complete, reason
     listed = {frozenset(m.placements) for m in found}
     assert len(listed) == len(found)
-    legal, illegal = [], []
+    legal: list[Matching] = []
+    illegal: list[Matching] = []
     for matching in all_placements(kernel, needle, operands):
         (illegal if violations(matching) else legal).append(matching)
     assert listed == {frozenset(m.placements) for m in legal}

@@ -1,0 +1,171 @@
+"""Integer products of other signedness, and products of values with zero points, by corrections.
+
+Signed a is unsigned ``a + 2**(b - 1)``, less that constant; so a sum of products of signed values
+is one of mixed products and a correction that depends on the other factor alone.  A sum of products
+of differences from zero points is the sum of plain products and corrections.  Both hold modulo the
+size of the type that sums, whatever wraps.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from isamap.ir.dtype import DTYPES, DType
+from isamap.ir.index import var
+from isamap.ir.literal import value
+from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Literal, Op, Statement
+from isamap.ir.printer import print_expr
+from isamap.ir.statements import reduction_variables
+from isamap.rewrite.apart import is_plain_sum, main_of, summed_apart
+from isamap.rewrite.arithmetic import equal
+from isamap.rewrite.build import Draft, fresh, local, replaced
+from isamap.rewrite.polynomial import (
+    literal,
+    monomials,
+    product_of,
+    same_polynomial,
+    sum_of,
+)
+from isamap.rewrite.rule import Rewriting
+
+
+def flip_sign(kernel: Kernel, number: int) -> Iterator[Rewriting]:
+    """Yield the statement with each narrow factor of its integer product in the other signedness.
+
+    The statement is ``T += f * g * ...`` in an integer type, a factor a widening cast of an access.
+    The buffer is copied, shifted by half the size of its type, its padding value too.
+    """
+    statement = kernel.statements[number]
+    if not is_plain_sum(statement) or not reduction_variables(statement):
+        return
+    factors = _factors(statement.value)
+    for at, factor in enumerate(factors):
+        source = _source(factor)
+        if len(factors) < 2 or source is None or _is_shifted(kernel, source.buffer):
+            continue
+        yield _flipped(kernel, number, factors, at, source)
+
+
+def zero_points(kernel: Kernel, number: int) -> Iterator[Rewriting]:
+    """Yield the statement with its product of sums expanded and each part summed apart.
+
+    The statement is ``T += value`` in an integer type, and the expansion has a product of two
+    factors that use all the reduced variables between them; what does not use them is taken out of
+    the sums.
+    """
+    statement = kernel.statements[number]
+    reduced = reduction_variables(statement)
+    if not is_plain_sum(statement) or not reduced:
+        return
+    found = monomials(statement.value)
+    if found is None or len(found) < 2 or (main := main_of(found, reduced)) is None:
+        return
+    apart = summed_apart(kernel, number, found)
+    changed = replaced(kernel, number, apart.drafts, apart.locals)
+    terms = [(m.coefficient, m.factors) for m in found]
+    expanded = print_expr(sum_of(terms, statement.target.dtype))
+    claim = f"{print_expr(statement.value)} = {expanded}, as integers"
+    note = (
+        f"{statement.target.buffer} sums {print_expr(product_of(main.factors))}; "
+        f"the other {len(found) - 1} products of the expansion are corrections, "
+        "exact in integers that wrap"
+    )
+    lemma = same_polynomial("expansion", claim, statement.value, found)
+    yield Rewriting("zero-points", number, changed, (lemma,), note)
+
+
+def _flipped(
+    kernel: Kernel, number: int, factors: tuple[Expr, ...], at: int, source: Access
+) -> Rewriting:
+    statement = kernel.statements[number]
+    dtype, factor = statement.target.dtype, factors[at]
+    buffer = kernel.buffer(source.buffer)
+    other = _opposite(source.dtype)
+    half = 1 << (source.dtype.bits - 1)
+    name = fresh(kernel, f"{buffer.name}_{other}")
+    copy, draft = _copied(kernel, buffer, name, other)
+    moved = Op("cast", (Access(name, source.indices, other),), dtype)
+    sign = "-" if source.dtype.kind == "signed" else "+"
+    shifted = Op(sign, (moved, literal(half, dtype)), dtype)
+    whole = product_of([*factors[:at], shifted, *factors[at + 1 :]])
+    found = monomials(whole)
+    assert found is not None, "a product with one sum of two has two monomials"
+    apart = summed_apart(kernel, number, found, (name,))
+    changed = replaced(kernel, number, [draft, *apart.drafts], [copy, *apart.locals])
+    old, new = print_expr(factor), print_expr(shifted)
+    expanded = print_expr(sum_of([(m.coefficient, m.factors) for m in found], dtype))
+    # What the copy holds, in the place of an access to it.
+    seen = Op(sign, (Op("cast", (_shift(source, other),), dtype), literal(half, dtype)), dtype)
+    pairs: list[tuple[Expr, Expr]] = [(factor, seen)]
+    if buffer.pad is not None and copy.pad is not None:
+        pairs.append((_shift(buffer.pad, other), copy.pad))
+    lemmas = (
+        equal("shift", f"{old} = {new}, {name} holding {print_expr(_shift(source, other))}", pairs),
+        same_polynomial("distribution", f"{print_expr(whole)} = {expanded}", whole, found),
+    )
+    note = (
+        f"{buffer.name} as {other}, shifted by {half}: {old} is {new}; "
+        f"{half} times the sum of the other factor corrects it, exact in integers that wrap"
+    )
+    return Rewriting("flip-sign", number, changed, lemmas, note)
+
+
+def _factors(expr: Expr) -> tuple[Expr, ...]:
+    match expr:
+        case Op("*", (left, right), _):
+            return (*_factors(left), *_factors(right))
+        case _:
+            return (expr,)
+
+
+def _source(factor: Expr) -> Access | None:
+    """Return the access of integers that a factor widens; None if it is none."""
+    inner, cast = factor, False
+    while isinstance(inner, Op) and inner.op == "cast" and inner.dtype.is_integer:
+        (arg,) = inner.args
+        kept = arg.dtype.is_integer and (
+            inner.dtype.lowest <= arg.dtype.lowest and arg.dtype.highest <= inner.dtype.highest
+        )
+        if not kept:
+            return None
+        inner, cast = arg, True
+    return inner if cast and isinstance(inner, Access) and inner.dtype.is_integer else None
+
+
+def _opposite(dtype: DType) -> DType:
+    return DTYPES[f"{'u' if dtype.kind == 'signed' else 's'}{dtype.bits}"]
+
+
+def _shift(source: Expr, other: DType) -> Op:
+    """Return a value in the other signedness, half the size of its type away."""
+    half = literal(1 << (other.bits - 1), other)
+    return Op("+", (Op("cast", (source,), other), half), other)
+
+
+def _copied(kernel: Kernel, buffer: Buffer, name: str, other: DType) -> tuple[Buffer, Draft]:
+    """Return the shifted copy of a buffer, and the statement that writes it."""
+    names: list[str] = []
+    for _ in buffer.shape:
+        names.append(fresh(kernel, "i", [*names, name]))
+    indices = tuple(map(var, names))
+    copy = local(name, other, buffer.shape)
+    if buffer.pad is not None:
+        half = 1 << (other.bits - 1)
+        copy = replace(copy, pad=literal(int(value(buffer.pad)) + half, other))
+    sizes = dict(zip(names, buffer.shape, strict=True))
+    moved = _shift(Access(buffer.name, indices, buffer.dtype), other)
+    return copy, Draft(Access(name, indices, other), "=", moved, sizes)
+
+
+def _is_shifted(kernel: Kernel, name: str) -> bool:
+    """Return whether a buffer is a shifted copy already, which nothing needs to shift back."""
+    writers = [s for s in kernel.statements if s.target.buffer == name]
+    return len(writers) == 1 and kernel.buffer(name).role == "local" and _is_shift(writers[0])
+
+
+def _is_shift(statement: Statement) -> bool:
+    match statement.value:
+        case Op("+", (Op("cast", (Access(_, _, source),), dtype), Literal() as half), _):
+            same = source.is_integer and source.bits == dtype.bits
+            return same and half == literal(1 << (dtype.bits - 1), dtype)
+        case _:
+            return False

@@ -1,10 +1,39 @@
 """All rules, in the order in which they are tried."""
 
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from isamap.ir.nodes import Statement
+from isamap.rewrite.contraction import contract
 from isamap.rewrite.offset import flip_sign, zero_points
 from isamap.rewrite.rule import Rule
+from isamap.rewrite.shape import shapes_of
+from isamap.rewrite.shaped import inserting, reassociating
 
-RULES: tuple[tuple[str, Rule], ...] = (
+Named: TypeAlias = tuple[str, Rule]
+
+RULES: tuple[Named, ...] = (
+    ("contract", contract),
     ("flip-sign", flip_sign),
     ("zero-points", zero_points),
 )
-"""Each rule with the name by which it can be chosen."""
+"""The rules that need to know nothing of a machine, each with the name that chooses it."""
+
+NAMES = ("reassociate", "insert-identity", *(name for name, _ in RULES))
+"""The names of all rules."""
+
+
+def rules_for(
+    bodies: Iterable[Statement], chosen: Sequence[str] | None = None
+) -> tuple[Named, ...]:
+    """Return the rules for a machine whose instructions have these statements.
+
+    ``chosen`` are names of :data:`NAMES`; None chooses all.
+    """
+    shapes = shapes_of(bodies)
+    every: tuple[Named, ...] = (
+        ("reassociate", reassociating(shapes)),
+        ("insert-identity", inserting(shapes)),
+        *RULES,
+    )
+    return tuple((name, rule) for name, rule in every if chosen is None or name in chosen)

@@ -1,0 +1,237 @@
+"""The rule that computes a product of several factors step by step, through local buffers."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from math import prod
+
+from isamap.ir.dtype import DType
+from isamap.ir.index import Index, var
+from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Op, Reduction, Statement
+from isamap.ir.operations import OPERATIONS, REDUCTION_OPERATIONS
+from isamap.ir.printer import print_expr
+from isamap.ir.statements import accesses, identity, names, read_indices
+from isamap.rewrite.arithmetic import NoTermError, equal
+from isamap.rewrite.build import Draft, extents, fresh, local, replaced
+from isamap.rewrite.rule import Rewriting
+from isamap.rewrite.shape import chain
+from isamap.solver.lemma import Lemma
+
+NAME = "contract"
+
+MOST_FACTORS = 5
+"""Factors of a product whose orders are all tried."""
+
+ASSUMED_EXTENT = 256
+"""What a symbolic extent is taken for."""
+
+_ORDERED = ("max=", "min=")
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A factor, or the product of some, reduced over all variables that no other factor has.
+
+    ``names`` are the variables that are left; ``iterations`` is what computing it takes, its parts
+    included, and ``parts`` are what it is the product of, none for a factor as it is.
+    """
+
+    factors: frozenset[int]
+    names: frozenset[str]
+    iterations: int
+    parts: tuple["_Term", ...] = ()
+
+
+def contract(kernel: Kernel, number: int) -> Iterator[Rewriting]:
+    """Yield the statement as several, in the order with the fewest iterations.
+
+    ``Y[i, l] += A[i, j] * B[j, k] * C[k, l]`` becomes ``T[i, k] += A[i, j] * B[j, k]`` and
+    ``Y[i, l] += T[i, k] * C[k, l]``; likewise for every product that distributes over its
+    reduction.  Nothing is yielded where no order needs fewer iterations than the statement.
+    Sums of floats are taken out of products only with the permission to distribute.
+    """
+    statement = kernel.statements[number]
+    split = _split(statement)
+    if split is None:
+        return
+    op, factors = split
+    permissions = kernel.permissions
+    floats = statement.value.dtype.is_float
+    if floats and not permissions.reassociate:
+        return
+    floats &= statement.reduction not in _ORDERED  # those round to the same in any order
+    if floats and not permissions.distribute:
+        return
+    best = _best(statement, factors)
+    drafts, buffers = _drafts(kernel, statement, op, factors, best)
+    if not buffers:
+        return
+    with suppress(NoTermError):
+        lemmas = _lemmas(statement, op, permissions.finite)
+        steps = "; ".join(
+            f"{print_expr(d.target)} {d.reduction} {print_expr(d.value)}" for d in drafts
+        )
+        before = prod(_number(e) for e in extents(statement).values())
+        why = "the kernel permits to distribute" if floats else "the same value in any order"
+        note = f"{steps}: {best.iterations} iterations for {before}; {why}"
+        yield Rewriting(NAME, number, replaced(kernel, number, drafts, buffers), lemmas, note)
+
+
+def _split(statement: Statement) -> tuple[str, tuple[Expr, ...]] | None:
+    """Return the operation and the factors of a product that is reduced, or None."""
+    value = statement.value
+    if statement.reduction == "=" or not isinstance(value, Op):
+        return None
+    if (
+        not OPERATIONS[value.op].associative
+        or value.op == REDUCTION_OPERATIONS[statement.reduction]
+    ):
+        return None
+    factors = chain(value, value.op)
+    if len(factors) > MOST_FACTORS or any(f.dtype != value.dtype for f in factors):
+        return None
+    if any(access.buffer == statement.target.buffer for access in accesses(value)):
+        return None
+    if any(index.reads for f in factors for index in read_indices(f)):
+        return None
+    return value.op, factors
+
+
+def _best(statement: Statement, factors: tuple[Expr, ...]) -> _Term:
+    """Return the product of all factors in the order that takes the fewest iterations."""
+    sizes = {v.name: _number(v.extent) for v in statement.variables}
+    used = {n: names(factor) & sizes.keys() for n, factor in enumerate(factors)}
+    target = names(statement.target) & sizes.keys()
+    every = frozenset(used)
+
+    def kept(group: frozenset[int], own: frozenset[str]) -> frozenset[str]:
+        others = frozenset().union(*(used[n] for n in every - group))
+        return own & (target | others)
+
+    def cost(over: frozenset[str]) -> int:
+        return prod(sizes[name] for name in over)
+
+    @cache
+    def best(group: frozenset[int]) -> _Term:
+        """Return the cheapest way to have the product of some factors."""
+        if len(group) == 1:
+            (factor,) = group
+            plain = _Term(group, frozenset(used[factor]), 0)
+            left = kept(group, plain.names)
+            if left == plain.names or group == every:
+                return plain
+            return _Term(group, left, cost(plain.names), (plain,))
+        options: list[_Term] = []
+        for parts in _partitions(group):
+            terms = tuple(best(part) for part in parts)
+            over = frozenset().union(*(term.names for term in terms))
+            if group == every:
+                over |= target
+            steps = cost(over) + sum(term.iterations for term in terms)
+            options.append(_Term(group, kept(group, over), steps, terms))
+        return min(options, key=lambda term: (term.iterations, -len(term.parts)))
+
+    return best(every)
+
+
+def _partitions(group: frozenset[int]) -> Iterator[tuple[frozenset[int], ...]]:
+    """Yield the ways to have a product: of two products, or of all its factors at once."""
+    first, *others = sorted(group)
+    for size in range(len(others)):
+        for chosen in combinations(others, size):
+            part = frozenset((first, *chosen))
+            yield part, group - part
+    if len(group) > 2:
+        yield tuple(frozenset((n,)) for n in sorted(group))
+
+
+def _drafts(
+    kernel: Kernel, statement: Statement, op: str, factors: tuple[Expr, ...], best: _Term
+) -> tuple[list[Draft], list[Buffer]]:
+    """Return the statements that compute a product, inner ones first, and their buffers."""
+    sizes = extents(statement)
+    dtype = statement.value.dtype
+    buffers: list[Buffer] = []
+    drafts: list[Draft] = []
+
+    def operand(term: _Term) -> Expr:
+        if not term.parts:
+            (factor,) = term.factors
+            return factors[factor]
+        kept = [v.name for v in statement.variables if v.name in term.names]
+        wanted = f"{statement.target.buffer}_{len(buffers) + 1}"
+        name = fresh(kernel, wanted, [b.name for b in buffers])
+        target = Access(name, tuple(var(n) for n in kept), dtype)
+        buffers.append(local(name, dtype, [sizes[n] for n in kept]))
+        value, own = product(term)
+        reduction: Reduction = statement.reduction if set(own) - set(kept) else "="
+        drafts.append(Draft(target, reduction, value, own))
+        return target
+
+    def product(term: _Term) -> tuple[Expr, Mapping[str, Index]]:
+        # Factors stand in the order in which the kernel has them.
+        parts = sorted(term.parts, key=lambda part: min(part.factors))
+        value = operand(parts[0])
+        for part in parts[1:]:
+            value = Op(op, (value, operand(part)), dtype)
+        over = frozenset().union(*(part.names for part in parts))
+        return value, {n: e for n, e in sizes.items() if n in over}
+
+    value, own = product(best)
+    target = names(statement.target)
+    own = {n: e for n, e in sizes.items() if n in own or n in target}
+    drafts.append(Draft(statement.target, statement.reduction, value, own))
+    return drafts, buffers
+
+
+def _lemmas(statement: Statement, op: str, finite: bool) -> tuple[Lemma, ...]:
+    """Return what lets a reduction be taken out of a product: a step of it, and its start."""
+    dtype, reduction = statement.value.dtype, statement.reduction
+    add = REDUCTION_OPERATIONS[reduction]
+    start, x, y, z = identity(reduction, dtype), *(_unknown(name, dtype) for name in "xyz")
+
+    def both(one: str, a: Expr, b: Expr) -> Expr:
+        return Op(one, (a, b), dtype)
+
+    laws = [
+        (
+            f"{_text(op, _text(add, 'x', 'y'), 'z')} = "
+            f"{_text(add, _text(op, 'x', 'z'), _text(op, 'y', 'z'))}",
+            both(op, both(add, x, y), z),
+            both(add, both(op, x, z), both(op, y, z)),
+        ),
+        (f"{_text(op, start.text, 'z')} = {start.text}", both(op, start, z), start),
+        (
+            f"{_text(op, _text(op, 'x', 'y'), 'z')} = {_text(op, 'x', _text(op, 'y', 'z'))}",
+            both(op, both(op, x, y), z),
+            both(op, x, both(op, y, z)),
+        ),
+        (f"{_text(op, 'x', 'y')} = {_text(op, 'y', 'x')}", both(op, x, y), both(op, y, x)),
+    ]
+    # Sums are taken in another order, too.
+    laws += [
+        (
+            f"{_text(add, _text(add, 'x', 'y'), 'z')} = {_text(add, 'x', _text(add, 'y', 'z'))}",
+            both(add, both(add, x, y), z),
+            both(add, x, both(add, y, z)),
+        ),
+        (f"{_text(add, 'x', 'y')} = {_text(add, 'y', 'x')}", both(add, x, y), both(add, y, x)),
+    ]
+    return tuple(
+        equal(NAME, f"{claim} ({dtype})", [(a, b)], "reals", finite) for claim, a, b in laws
+    )
+
+
+def _text(op: str, a: str, b: str) -> str:
+    return f"({a} {op} {b})" if OPERATIONS[op].precedence is not None else f"{op}({a}, {b})"
+
+
+def _unknown(name: str, dtype: DType) -> Expr:
+    return Access(name, (), dtype)
+
+
+def _number(extent: Index) -> int:
+    sized = extent.substitute(dict.fromkeys(extent.names, ASSUMED_EXTENT))
+    return max(1, sized.constant or ASSUMED_EXTENT)

@@ -1,0 +1,154 @@
+"""Rules that bring a statement's value into the shape of an instruction's body."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from isamap.ir.nodes import Access, Expr, Kernel, Op, Reduction, Statement
+from isamap.ir.operations import REDUCTION_OPERATIONS
+from isamap.ir.printer import print_expr
+from isamap.ir.statements import identity
+from isamap.rewrite.arithmetic import Model, NoTermError, equal
+from isamap.rewrite.build import Draft, extents, is_sole_writer, replaced
+from isamap.rewrite.rule import Rewriting, Rule
+from isamap.rewrite.shape import Fit, Shape, fits
+from isamap.solver.lemma import Lemma
+
+REASSOCIATE = "reassociate"
+INSERT = "insert-identity"
+
+
+def reassociating(shapes: Sequence[Shape]) -> Rule:
+    """Return the rule that changes the order in which a value's operations are applied.
+
+    Integers wrap, so every order of a sum or product gives the same; so it does for ``max``,
+    ``min`` and the bitwise operations on any type.  Sums and products of floats need the
+    permission to reassociate.
+    """
+
+    def rule(kernel: Kernel, number: int) -> Iterator[Rewriting]:
+        for _, fit in _fits(kernel, number, shapes):
+            if not fit.inserted:
+                yield from _reordered(kernel, number, fit)
+
+    return rule
+
+
+def inserting(shapes: Sequence[Shape]) -> Rule:
+    """Return the rule that puts identity elements where an instruction computes more.
+
+    ``x`` is ``x * 1``, ``x + 0``, ``max(x, -inf)``, ``x & ~0``: whichever the shape needs.  What
+    is assigned is also what is added to nothing, where the statement alone writes its target.
+    """
+
+    def rule(kernel: Kernel, number: int) -> Iterator[Rewriting]:
+        for shape, fit in _fits(kernel, number, shapes):
+            if fit.inserted:
+                yield from _inserted(kernel, number, shape.reduction, fit)
+        if kernel.statements[number].reduction == "=" and is_sole_writer(kernel, number):
+            yield from _accumulated(kernel, number, shapes)
+
+    return rule
+
+
+def _fits(kernel: Kernel, number: int, shapes: Sequence[Shape]) -> Iterator[tuple[Shape, Fit]]:
+    """Yield the values that fit a shape of the statement's own reduction, each once."""
+    statement = kernel.statements[number]
+    seen: set[Expr] = set()
+    for shape in shapes:
+        if shape.reduction != statement.reduction or shape.dtype != statement.target.dtype:
+            continue
+        for fit in fits(shape.value, statement.value, kernel.permissions.reassociate):
+            if fit.value not in seen:
+                seen.add(fit.value)
+                yield shape, fit
+
+
+def _reordered(kernel: Kernel, number: int, fit: Fit) -> Iterator[Rewriting]:
+    before = kernel.statements[number].value
+    for lemma in _lemma(REASSOCIATE, before, fit.value, kernel, fit.moved):
+        note = f"{print_expr(before)} as {print_expr(fit.value)}: {_why(fit)}"
+        yield _changed(REASSOCIATE, kernel, number, fit.value, (lemma,), note)
+
+
+def _inserted(kernel: Kernel, number: int, reduction: Reduction, fit: Fit) -> Iterator[Rewriting]:
+    """Yield the statement with identities put into its value, and perhaps another reduction."""
+    statement = kernel.statements[number]
+    before = statement.value
+    lemmas = list(_lemma(INSERT, before, fit.value, kernel, fit.moved)) if fit.inserted else []
+    added, wanted = "", bool(fit.inserted)
+    if reduction != statement.reduction:
+        start = identity(reduction, statement.target.dtype)
+        whole = Op(REDUCTION_OPERATIONS[reduction], (start, before), start.dtype)
+        lemmas += _lemma(INSERT, whole, before, kernel, moved=False)
+        added = f", combined by {reduction} with {start.text}"
+    if len(lemmas) == wanted + bool(added):
+        note = f"{print_expr(before)} as {print_expr(fit.value)}{added}: {_why(fit)}"
+        yield _changed(INSERT, kernel, number, fit.value, tuple(lemmas), note, reduction)
+
+
+def _why(fit: Fit) -> str:
+    if fit.moved:
+        return "the same number, and the kernel permits to reassociate"
+    return "the same value, whatever the elements hold"
+
+
+def _accumulated(kernel: Kernel, number: int, shapes: Sequence[Shape]) -> Iterator[Rewriting]:
+    """Yield reductions of one term instead of an assignment."""
+    statement = kernel.statements[number]
+    seen: set[tuple[Reduction, Expr]] = set()
+    plain = Fit(statement.value, 0, moved=False)
+    for shape in shapes:
+        if shape.reduction == "=" or shape.dtype != statement.target.dtype:
+            continue
+        found = fits(shape.value, statement.value, kernel.permissions.reassociate)
+        for fit in found or (plain,):
+            if (shape.reduction, fit.value) not in seen:
+                seen.add((shape.reduction, fit.value))
+                yield from _inserted(kernel, number, shape.reduction, fit)
+
+
+def _lemma(name: str, before: Expr, after: Expr, kernel: Kernel, moved: bool) -> Iterator[Lemma]:
+    """Yield the lemma that two values are equal: over the bits unless floats ``moved``."""
+    claim = f"{print_expr(before)} = {print_expr(after)}"
+    model: Model = "reals" if moved else "bits"
+    pair = generalised(before, after)
+    with suppress(NoTermError):
+        yield equal(name, claim, [pair], model, kernel.permissions.finite)
+
+
+def generalised(left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    """Return two expressions with the largest operations that both hold replaced by unknowns.
+
+    What is proved of unknown values holds for those operations' values, too.
+    """
+    shared = _operations(left) & _operations(right)
+
+    def replace_in(expr: Expr) -> Expr:
+        if not isinstance(expr, Op):
+            return expr
+        if expr in shared:
+            return Access(f"<{print_expr(expr)}>", (), expr.dtype)
+        return replace(expr, args=tuple(replace_in(arg) for arg in expr.args))
+
+    return replace_in(left), replace_in(right)
+
+
+def _operations(expr: Expr) -> frozenset[Expr]:
+    if not isinstance(expr, Op):
+        return frozenset()
+    return frozenset((expr,)).union(*map(_operations, expr.args))
+
+
+def _changed(
+    rule: str,
+    kernel: Kernel,
+    number: int,
+    value: Expr,
+    lemmas: tuple[Lemma, ...],
+    note: str,
+    reduction: Reduction | None = None,
+) -> Rewriting:
+    statement: Statement = kernel.statements[number]
+    draft = Draft(statement.target, reduction or statement.reduction, value, extents(statement))
+    return Rewriting(rule, number, replaced(kernel, number, [draft]), lemmas, note)

@@ -22,7 +22,10 @@ def demands(local: Local, inner: tuple[int, ...]) -> tuple[Named, ...] | None:
     """
     chosen = set(inner)
     forms = [
-        f for f, form in enumerate(local.forms) if {v for v, c in enumerate(form) if c} <= chosen
+        f
+        for f, form in enumerate(local.forms)
+        if {v for v, c in enumerate(form) if c} <= chosen
+        and any((f, axis) not in local.outside for axis in range(local.axes))
     ]
     if not forms:
         return None
@@ -72,8 +75,18 @@ def _fixed(
                 yield Named("variable is outer", (-literal(local, f, axis),))
             elif (f, axis) in local.barred:
                 yield Named("order is kept", (-literal(local, f, axis),))
-            elif axis in local.sees[0] and not in_span(outputs, vectors[forms.index(f)]):
+            elif (f, axis) in local.outside:
+                yield Named("in the family", (-literal(local, f, axis),))
+            elif (
+                local.owned
+                and axis in local.sees[0]
+                and not in_span(outputs, vectors[forms.index(f)])
+            ):
                 yield Named("outputs are owned", (-literal(local, f, axis),))
+        if local.once and f in forms:
+            for one, other in combinations(range(local.axes), 2):
+                pair = (-literal(local, f, one), -literal(local, f, other))
+                yield Named("on one axis", pair)
 
 
 def _on(local: Local, forms: Sequence[int], axes: range | frozenset[int]) -> tuple[int, ...]:

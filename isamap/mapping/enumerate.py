@@ -1,41 +1,27 @@
-"""All legal matchings: Z3 proposes placements, the laws' own checker confirms each.
+"""All legal matchings of a binding, counted and listed without ever being held together.
 
 The laws factor over components of variables (joined where they share an index expression), so each
 component is solved alone, once for each structure, and the matchings are the product.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import combinations, islice, product
+from dataclasses import dataclass, replace
+from itertools import islice, product
 
 from isamap.ir.nodes import Expr, Permissions, Statement
-from isamap.mapping.clauses import demands, literal
-from isamap.mapping.laws import Placed, is_legal
+from isamap.mapping.family import Family, within
+from isamap.mapping.laws import Placed
 from isamap.mapping.linear import Vector
 from isamap.mapping.matching import Matching, Needle
-from isamap.mapping.problem import Local, problem
-from isamap.mapping.room import never_larger
-from isamap.solver.models import Models, Unknown
+from isamap.mapping.placements import Listed, local_placements
+from isamap.mapping.problem import Local, Problem, problem
 
 LIMIT = 1024
 """Matchings of one binding that are listed unless more are asked for."""
 
-LOCAL_LIMIT = 2_000
-"""Candidates of one component and one set of inner variables that are looked at; ten times as many
-where every legal placement is asked for."""
-
-MOST_VARIABLES = 6
-"""Variables of a component that are placed together at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placements:
-    """Legal placements of a component, in canonical order."""
-
-    found: tuple[Placed, ...]
-    complete: bool
-    reason: str = ""
+Product = tuple[tuple[Placed, ...], ...]
+"""For each component its placements, of which any may go with any of the others'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,48 +33,134 @@ class Component:
     local: Local
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The matchings of one binding, as disjoint products of the components' placements.
+
+    Iterating yields them in canonical order: product after product, in each the last component
+    fastest, a component's placements ordered by the numbers of their forms and axes.  With
+    ``nonempty`` only those that use every axis longer than 1 are meant.  ``solved`` has each
+    component with its placements as numbers of its own, for those who prove them.
+    """
+
+    whole: Problem
+    statement: Statement
+    needle: Needle
+    operands: tuple[tuple[str, Expr], ...]
+    products: tuple[Product, ...]
+    nonempty: bool
+    complete: bool
+    reason: str
+    solved: tuple[tuple[Local, tuple[Placed, ...]], ...]
+
+    @property
+    def count(self) -> int:
+        """How many matchings there are; they are not listed to be counted."""
+        return sum(self._count(parts) for parts in self.products)
+
+    def _count(self, parts: Product) -> int:
+        """Count a product by tallying which axes its placements use, component by component."""
+        tally = Counter({frozenset[int](): 1})
+        for part in parts:
+            longer = Counter[frozenset[int]]()
+            for used, number in _axes_used(part).items():
+                for sofar, count in tally.items():
+                    longer[sofar | used] += count * number
+            tally = longer
+        if not self.nonempty:
+            return tally.total()
+        return tally[frozenset(range(len(self.whole.axes)))]
+
+    def __iter__(self) -> Iterator[Matching]:
+        for placed in self.placed():
+            yield Matching(
+                self.statement, self.needle, self.operands, self.whole.placements(placed)
+            )
+
+    def placed(self) -> Iterator[Placed]:
+        """Yield the matchings as (form, axis) pairs, in canonical order."""
+        for parts in self.products:
+            if self.nonempty:
+                yield from _covering(parts, frozenset(range(len(self.whole.axes))))
+            else:
+                for choice in product(*parts):
+                    yield frozenset[tuple[int, int]]().union(*choice)
+
+
+def list_matchings(
+    statement: Statement,
+    needle: Needle,
+    operands: Sequence[tuple[str, Expr]],
+    *,
+    family: Family = "embedded",
+    listed: Listed = "tight",
+    nonempty: bool = False,
+    permissions: Permissions = Permissions(),  # noqa: B008  (frozen)
+) -> Listing:
+    """Return the legal matchings of one binding within a family.
+
+    ``every`` lists all of them, the one without placements included; ``maximal`` those from which
+    no placement can be dropped without losing an inner variable, and to which no placements of
+    outer variables can be added; ``tight`` of these the ones that need least room.  All that is
+    meant within the family and under one choice of constants for unused elements; the matchings of
+    different choices are united.
+    """
+    whole = problem(statement, needle, operands, permissions)
+    products: list[Product] = []
+    reasons: dict[str, None] = {}
+    solved: dict[tuple[Local, tuple[Placed, ...]], None] = {}
+    for filling in whole.fillings:
+        if not whole.is_open(filling):
+            continue
+        parts = []
+        for component in components(
+            within(whole.local(filling), family, splittable=whole.splittable)
+        ):
+            part = local_placements(component.local, listed)
+            if not part.complete:
+                names = ", ".join(whole.variables[v] for v in component.variables)
+                reasons.setdefault(f"{part.reason} among the placements of {names}")
+            parts.append(
+                tuple(frozenset((component.forms[f], a) for f, a in p) for p in part.found)
+            )
+            solved.setdefault((component.local, part.found))
+        rest: list[Product] = [tuple(parts)]
+        for earlier in products:
+            rest = [piece for box in rest for piece in _without(box, earlier)]
+        products += rest
+    return Listing(
+        whole,
+        statement,
+        needle,
+        tuple(operands),
+        tuple(products),
+        nonempty,
+        not reasons,
+        "; ".join(reasons),
+        tuple(solved),
+    )
+
+
 def enumerate_matchings(
     statement: Statement,
     needle: Needle,
     operands: Sequence[tuple[str, Expr]],
     limit: int = LIMIT,
     *,
-    every: bool = False,
-    tight: bool = True,
+    family: Family = "embedded",
+    listed: Listed = "tight",
     permissions: Permissions = Permissions(),  # noqa: B008  (frozen)
 ) -> tuple[tuple[Matching, ...], bool, str]:
-    """Return the legal matchings of one binding in canonical order, whether these are all, and
-    which limit was reached if not.
-
-    The tight maximal ones are listed: those to which no placements of outer variables can be added,
-    and of those with the same inner variables the ones that need least room; with ``tight`` False
-    all of these from which nothing can be dropped.  ``every`` lists all legal ones, the one without
-    placements included.
-    """
-    whole = problem(statement, needle, operands, permissions)
-    found: dict[Placed, None] = {}
-    reasons: list[str] = []
-    for filling in whole.fillings:
-        if not whole.is_open(filling):
-            continue
-        parts = []
-        for component in components(whole.local(filling)):
-            part = local_placements(component.local, every, tight)
-            if not part.complete:
-                names = ", ".join(whole.variables[v] for v in component.variables)
-                reasons.append(f"{part.reason} among the placements of {names}")
-            parts.append([frozenset((component.forms[f], a) for f, a in p) for p in part.found])
-        for choice in islice(product(*parts), limit + 1):
-            found.setdefault(frozenset().union(*choice))
-            if len(found) > limit:
-                break
-    if len(found) > limit:
-        reasons.append(f"the limit of {limit} matchings was reached")
-    ordered = sorted(islice(found, limit), key=_canonical)
-    matchings = tuple(
-        Matching(statement, needle, tuple(operands), whole.placements(placed)) for placed in ordered
+    """Return the first matchings of :func:`list_matchings`, at most ``limit``, whether these are
+    all, and which limit was reached if not."""
+    listing = list_matchings(
+        statement, needle, operands, family=family, listed=listed, permissions=permissions
     )
-    return matchings, not reasons, "; ".join(dict.fromkeys(reasons))
+    reasons = [listing.reason] if listing.reason else []
+    matchings = tuple(islice(listing, limit))
+    if listing.count > limit:
+        reasons.append(f"the limit of {limit} matchings was reached")
+    return matchings, not reasons, "; ".join(reasons)
 
 
 def components(whole: Local) -> tuple[Component, ...]:
@@ -110,122 +182,55 @@ def _restricted(whole: Local, variables: tuple[int, ...], forms: tuple[int, ...]
     def cut(vector: Vector) -> Vector:
         return tuple(vector[v] for v in variables)
 
-    rows = tuple(tuple(sorted({cut(r) for r in rows if any(cut(r))})) for rows in whole.rows)
+    def kept(pairs: frozenset[tuple[int, int]]) -> frozenset[tuple[int, int]]:
+        return frozenset((numbers[f], a) for f, a in pairs if f in numbers)
+
     numbers = {f: n for n, f in enumerate(forms)}
-    return Local(
-        len(variables),
-        rows,
-        whole.sees,
-        tuple(cut(whole.forms[f]) for f in forms),
-        whole.axes,
-        whole.witnesses,
-        frozenset((numbers[f], a) for f, a in whole.barred if f in numbers),
+    return replace(
+        whole,
+        size=len(variables),
+        rows=tuple(tuple(sorted({cut(r) for r in rows if any(cut(r))})) for rows in whole.rows),
+        forms=tuple(cut(whole.forms[f]) for f in forms),
+        barred=kept(whole.barred),
+        outside=kept(whole.outside),
     )
 
 
-@lru_cache(maxsize=4096)
-def local_placements(local: Local, every: bool, tight: bool = True) -> Placements:
-    """Return the legal placements of a component: every one, or the (tight) maximal ones."""
-    found: list[Placed] = []
-    complete, reason = True, ""
-    for inner in _inner_sets(local):
-        part = _with_inner(local, inner, every)
-        found += part.found
-        if not part.complete:
-            complete, reason = False, part.reason
-    if local.size > MOST_VARIABLES:
-        complete, reason = False, f"only {MOST_VARIABLES} variables at a time were placed"
-    if not every:
-        found = _maximal(local, [frozenset(), *found])
-        found = _tight(local, found) if tight else found
-    else:
-        found.append(frozenset())
-    return Placements(tuple(sorted(found, key=sorted)), complete, reason)
+# --- products -----------------------------------------------------------------------------------
+def _without(one: Product, other: Product) -> Iterator[Product]:
+    """Yield disjoint products that together hold what ``one`` does and ``other`` does not."""
+    common: list[tuple[Placed, ...]] = []
+    for n, (mine, theirs) in enumerate(zip(one, other, strict=True)):
+        shared = set(theirs)
+        if alone := tuple(p for p in mine if p not in shared):
+            yield (*common, alone, *one[n + 1 :])
+        common.append(tuple(p for p in mine if p in shared))
+        if not common[-1]:
+            return
 
 
-def _inner_sets(local: Local) -> Iterator[tuple[int, ...]]:
-    for count in range(1, min(local.size, MOST_VARIABLES) + 1):
-        yield from combinations(range(local.size), count)
+def _axes_used(part: Sequence[Placed]) -> Counter[frozenset[int]]:
+    return Counter(frozenset(axis for _, axis in placed) for placed in part)
 
 
-def _with_inner(local: Local, inner: tuple[int, ...], every: bool) -> Placements:
-    """Return the legal placements whose inner variables are ``inner``; unless ``every``, only those
-    of which no proper part with the same inner variables is legal."""
-    clauses = demands(local, inner)
-    if clauses is None:
-        return Placements((), True)
-    legal: list[Placed] = []
-    models = Models(len(local.forms) * local.axes, clauses)
-    looked, most = 0, LOCAL_LIMIT * (10 if every else 1)
-    try:
-        for model in models:
-            placed = frozenset(divmod(n, local.axes) for n in model)
-            used = [literal(local, f, a) for f, a in placed]
-            confirmed = is_legal(local, placed)
-            if confirmed:
-                legal.append(placed)
-            if confirmed and not every:
-                models.add([-n for n in used])
-            else:
-                pairs = {(f, a) for f in range(len(local.forms)) for a in range(local.axes)}
-                unused = [literal(local, f, a) for f, a in pairs - placed]
-                models.add([*(-n for n in used), *unused])
-            looked += 1
-            if looked == most:
-                return Placements(tuple(legal), False, f"only {most} candidates were looked at")
-    except Unknown as unknown:
-        return Placements(tuple(legal), False, f"the solver gave up ({unknown})")
-    if not every:
-        legal = [p for p in legal if not any(other < p for other in legal)]
-    return Placements(tuple(legal), True)
+def _covering(parts: Product, wanted: frozenset[int]) -> Iterator[Placed]:
+    """Yield the choices that use all the axes ``wanted``; no other one is walked through."""
+    # What the components from n on can use together.
+    reach: list[set[frozenset[int]]] = [{frozenset()}]
+    for part in reversed(parts):
+        uses = _axes_used(part)
+        reach.append({own | later for own in uses for later in reach[-1]})
+    reach.reverse()
 
+    def choose(n: int, open_: frozenset[int]) -> Iterator[Placed]:
+        if n == len(parts):
+            yield frozenset()
+            return
+        for placed in parts[n]:
+            missing = open_ - {axis for _, axis in placed}
+            if any(missing <= used for used in reach[n + 1]):
+                for rest in choose(n + 1, missing):
+                    yield placed | rest
 
-def _support(local: Local, placed: Placed) -> frozenset[int]:
-    return frozenset(v for f, _ in placed for v in range(local.size) if local.forms[f][v])
-
-
-def _maximal(local: Local, found: list[Placed]) -> list[Placed]:
-    """Keep what is not the restriction of another one to some of its variables."""
-    lesser: set[Placed] = set()
-    for placed in found:
-        support = sorted(_support(local, placed))
-        for count in range(len(support)):
-            for subset in map(set, combinations(support, count)):
-                kept = set()
-                for f, a in placed:
-                    touched = {v for v in support if local.forms[f][v]}
-                    if touched <= subset:
-                        kept.add((f, a))
-                    elif touched & subset:
-                        break
-                else:
-                    if _support(local, frozenset(kept)) == subset:
-                        lesser.add(frozenset(kept))
-    return [placed for placed in found if placed not in lesser]
-
-
-def _tight(local: Local, found: list[Placed]) -> list[Placed]:
-    """Drop what needs more room than another one with the same inner variables."""
-    kept: list[Placed] = []
-    for placed in sorted(found, key=sorted):
-        support = _support(local, placed)
-        rivals = [o for o in kept if _support(local, o) == support]
-        if any(_is_roomier(local, placed, o) for o in rivals):
-            continue
-        kept = [o for o in kept if o not in rivals or not _is_roomier(local, o, placed)]
-        kept.append(placed)
-    return kept
-
-
-def _is_roomier(local: Local, one: Placed, other: Placed) -> bool:
-    """Return whether ``one`` needs at least the room of ``other`` on every axis at every tile."""
-    for axis in range(local.axes):
-        mine = tuple(local.forms[f] for f, a in sorted(one) if a == axis)
-        theirs = tuple(local.forms[f] for f, a in sorted(other) if a == axis)
-        if theirs and (not mine or not never_larger(theirs, mine)):
-            return False
-    return True
-
-
-def _canonical(placed: Placed) -> list[tuple[int, int]]:
-    return sorted((a, f) for f, a in placed)
+    if any(wanted <= used for used in reach[0]):
+        yield from choose(0, wanted)

@@ -14,7 +14,8 @@ Placed = frozenset[tuple[int, int]]
 class Breach:
     """A law that placements break, with the operand and the vector at which it shows.
 
-    Law 0 stands for the kernel's own permissions, 5 for dependencies among digits (law 4b).
+    Law 0 stands for the kernel's own permissions, 5 for dependencies among digits (law 4b), 6 for
+    the definition of the family.
     """
 
     law: int
@@ -32,13 +33,16 @@ def breaches(local: Local, placed: Placed) -> Iterator[Breach]:
     for f, axis in pairs:
         if (f, axis) in local.barred:
             yield Breach(0, 0, local.forms[f])
+        repeated = local.once and any(f == g and axis < other for g, other in pairs)
+        if (f, axis) in local.outside or repeated:
+            yield Breach(6, 0, local.forms[f])
     seen = [[local.forms[f] for f, axis in pairs if axis in sees] for sees in local.sees]
     wanted = [[_restrict(r, inner) for r in rows] for rows in local.rows]
     for t, rows in enumerate(wanted):
         for r in rows:
             if not in_span(seen[t], r):
                 yield Breach(1, t, r)
-    for form in seen[0]:
+    for form in seen[0] if local.owned else ():
         if not in_span(wanted[0], form):
             yield Breach(2, 0, form)
     for witness in local.witnesses:

@@ -31,8 +31,9 @@ class Digits:
 
     ``seen`` has, for each operand, the combinations of the digits ``forms`` that fix an element of
     it in the instruction; ``rows`` what fixes its element in the kernel.  ``reordered`` are forms
-    whose order the kernel forbids to change.  All vectors over forms' variables have ``size``
-    entries, those of ``seen`` one for each digit.
+    whose order the kernel forbids to change; without ``owned`` partial results may be spread, and
+    law 2 is not claimed.  All vectors over forms' variables have ``size`` entries, those of
+    ``seen`` one for each digit.
     """
 
     size: int
@@ -41,6 +42,7 @@ class Digits:
     rows: tuple[tuple[Vector, ...], ...]
     witnesses: tuple[frozenset[int], ...]
     reordered: tuple[Vector, ...]
+    owned: bool = True
 
 
 def digits(local: Local, placed: Placed) -> Digits:
@@ -64,7 +66,7 @@ def digits(local: Local, placed: Placed) -> Digits:
         for group in local.rows
     )
     reordered = tuple(local.forms[f] for f, axis in pairs if (f, axis) in local.barred)
-    return Digits(local.size, forms, seen, rows, local.witnesses, reordered)
+    return Digits(local.size, forms, seen, rows, local.witnesses, reordered, local.owned)
 
 
 def placement_lemmas(local: Local, placed: Placed, names: Names | None = None) -> tuple[Lemma, ...]:
@@ -141,7 +143,7 @@ class _Writer:
                 text = f"an element of operand {operands[t]} is one element of the kernel's"
                 found.append(_Claim("law 1", text, (one, other), _and([*seen, _not_all(same)])))
         owned = [self._equal(r, one, other) for r in claimed.rows[0]]
-        if claimed.seen[0]:
+        if claimed.seen[0] and claimed.owned:
             same = [self._equal(self._combined(g), one, other) for g in claimed.seen[0]]
             text = f"an element of the kernel's target is one element of operand {operands[0]}"
             found.append(_Claim("law 2", text, (one, other), _and([*owned, _not_all(same)])))

@@ -22,6 +22,9 @@ class Local:
     element of each operand of the instruction, ``forms`` what may be placed.  A stray iteration is
     harmless if it is harmless to the operands of each of ``witnesses`` (sets of operands, the
     target always among them).  ``barred`` are (form, axis) pairs that the kernel does not permit.
+
+    A family of matchings adds ``outside``, the pairs that are not in it; ``once``, which keeps each
+    form to one axis; and drops law 2 where ``owned`` is False.
     """
 
     size: int
@@ -31,6 +34,9 @@ class Local:
     axes: int
     witnesses: tuple[frozenset[int], ...]
     barred: frozenset[tuple[int, int]] = frozenset()
+    outside: frozenset[tuple[int, int]] = frozenset()
+    once: bool = False
+    owned: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,8 @@ class Problem:
     barred: frozenset[tuple[int, int]]
     indices: tuple[Index, ...]
     """The forms as index expressions."""
+    splittable: bool
+    """Whether partial results may be combined in any order."""
 
     def placed(self, placements: Sequence[Placement]) -> frozenset[tuple[int, int]] | None:
         """Return placements as (form, axis) pairs; None if one is outside the form set."""
@@ -146,6 +154,7 @@ def problem(
         fillings,
         _barred(statement, variables, forms, sees[0], len(live), permissions),
         tuple(as_form(form, variables) for form in forms),
+        statement.reduction != "=" and not _is_ordered(statement, permissions),
     )
 
 
@@ -186,8 +195,7 @@ def _barred(
     permissions: Permissions,
 ) -> frozenset[tuple[int, int]]:
     """Return the placements that would change the order of a reduction that must keep it."""
-    ordered = statement.reduction in ("+=", "*=") and statement.target.dtype.is_float
-    if permissions.reassociate or not ordered:
+    if not _is_ordered(statement, permissions):
         return frozenset()
     fixed = [row(index, variables) for index in statement.target.indices]
     return frozenset(
@@ -197,3 +205,9 @@ def _barred(
         for axis in range(axes)
         if axis not in seen_by_target
     )
+
+
+def _is_ordered(statement: Statement, permissions: Permissions) -> bool:
+    """Return whether the order of a reduction's steps shows and must be kept."""
+    rounds = statement.reduction in ("+=", "*=") and statement.target.dtype.is_float
+    return rounds and not permissions.reassociate

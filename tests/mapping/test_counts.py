@@ -1,15 +1,14 @@
 """How many matchings there are: the numbers that other people, and other programs, have found."""
 
-from math import prod
+from itertools import combinations, islice
 
 import pytest
 
 from isamap.ir.nodes import Permissions, Statement
-from isamap.ir.statements import read_indices
-from isamap.mapping.enumerate import components, enumerate_matchings, local_placements
+from isamap.mapping.enumerate import Listing, enumerate_matchings, list_matchings
+from isamap.mapping.family import Family
 from isamap.mapping.matching import Matching
-from isamap.mapping.needles import operand_accesses
-from isamap.mapping.problem import problem
+from isamap.mapping.placements import Listed, local_placements
 from tests.mapping.small import GEMM, root, statement
 
 OPERATORS = {
@@ -23,95 +22,79 @@ OPERATORS = {
     ),
 }
 
-KNOWN = {  # all exact, those that use every axis, tight maximal, those that use every axis
-    "GEMM": (8, 1, 4, 2),
-    "C1D": (32, 9, 8, 6),
-    "C2D": (128, 49, 16, 14),
-    "DEP": (64, 21, 48, 46),
-}
-
+EXACT = {"GEMM": (8, 1), "C1D": (32, 9), "C2D": (128, 49), "DEP": (64, 21)}
+TIGHT = {"GEMM": (4, 2), "C1D": (8, 6), "C2D": (16, 14), "DEP": (48, 46)}
 MAXIMAL = {"GEMM": (4, 2), "C1D": (16, 12), "C2D": (64, 56), "DEP": (192, 184)}
 
 
-def matchings(kernel: Statement, *, every: bool) -> tuple[Matching, ...]:
+def listing(
+    kernel: Statement, family: Family, listed: Listed, *, nonempty: bool = False
+) -> Listing:
     needle, operands = root(kernel, GEMM)
-    found, complete, reason = enumerate_matchings(kernel, needle, operands, 10**6, every=every)
+    found = list_matchings(
+        kernel, needle, operands, family=family, listed=listed, nonempty=nonempty
+    )
+    assert found.complete, found.reason
+    return found
+
+
+def matchings(kernel: Statement, listed: Listed) -> tuple[Matching, ...]:
+    needle, operands = root(kernel, GEMM)
+    found, complete, reason = enumerate_matchings(kernel, needle, operands, 10**6, listed=listed)
     assert complete, reason
     return found
 
 
-def uses_every_axis(matching: Matching) -> bool:
-    return all(matching.on_axis(axis.name) for axis in matching.needle.axes)
-
-
-def is_exact(matching: Matching) -> bool:
-    """Single variables, each on one axis, which operands see exactly if they depend on it."""
-    forms = [p.form for p in matching.placements]
-    if any(len(f.names) > 1 for f in forms) or len(set(forms)) < len(forms):
-        return False
-    read = operand_accesses(matching.needle)
-    pairs = [(matching.needle.target.indices, matching.statement.target.indices)]
-    pairs += [(read[name].indices, read_indices(expr)) for name, expr in matching.operands]
-    for placement in matching.placements:
-        for mine, theirs in pairs:
-            sees = any(placement.axis in index.names for index in mine)
-            depends = any(placement.form.names <= index.names for index in theirs)
-            if sees != depends:
-                return False
-    return True
-
-
-@pytest.mark.parametrize("name", ["GEMM", "C1D"])
-def test_exact_family(name: str) -> None:
-    exact = [m for m in matchings(OPERATORS[name], every=True) if is_exact(m)]
-    assert (len(exact), sum(map(uses_every_axis, exact))) == KNOWN[name][:2]
-
-
-@pytest.mark.parametrize("name", ["C2D", "DEP"])
-def test_exact_family_of_large_operators(name: str) -> None:
-    """The product of all legal placements is large, so exact ones are picked in each component."""
-    kernel = OPERATORS[name]
-    needle, operands = root(kernel, GEMM)
-    whole = problem(kernel, needle, operands)
-    (filling,) = whole.fillings
-    sizes, reach = [], []
-    for component in components(whole.local(filling)):
-        found = local_placements(component.local, True).found
-        kept = []
-        for placed in found:
-            absolute = frozenset((component.forms[f], a) for f, a in placed)
-            matching = Matching(kernel, needle, operands, whole.placements(absolute))
-            if is_exact(matching):
-                kept.append(frozenset(a for _, a in placed))
-        sizes.append(len(kept))
-        reach.append(kept)
-    assert prod(sizes) == KNOWN[name][0]
-    axes = len(whole.axes)
-    covering = {frozenset[int](): 1}
-    for kept in reach:
-        longer: dict[frozenset[int], int] = {}
-        for sofar, count in covering.items():
-            for added in kept:
-                longer[sofar | added] = longer.get(sofar | added, 0) + count
-        covering = longer
-    assert covering[frozenset(range(axes))] == KNOWN[name][1]
-
-
+@pytest.mark.parametrize(
+    ("family", "listed", "known"),
+    [
+        ("exact", "every", EXACT),
+        ("embedded", "maximal", MAXIMAL),
+        ("embedded", "tight", TIGHT),
+    ],
+)
 @pytest.mark.parametrize("name", OPERATORS)
-def test_tight_maximal(name: str) -> None:
-    found = matchings(OPERATORS[name], every=False)
-    assert (len(found), sum(map(uses_every_axis, found))) == KNOWN[name][2:]
-
-
-@pytest.mark.parametrize("name", OPERATORS)
-def test_irredundant_maximal(name: str) -> None:
-    kernel = OPERATORS[name]
-    needle, operands = root(kernel, GEMM)
-    found, complete, reason = enumerate_matchings(
-        kernel, needle, operands, 10**6, every=False, tight=False
+def test_known_counts(
+    name: str, family: Family, listed: Listed, known: dict[str, tuple[int, int]]
+) -> None:
+    counted = tuple(
+        listing(OPERATORS[name], family, listed, nonempty=nonempty).count
+        for nonempty in (False, True)
     )
-    assert complete, reason
-    assert (len(found), sum(map(uses_every_axis, found))) == MAXIMAL[name]
+    assert counted == known[name]
+
+
+@pytest.mark.parametrize("family", ["exact", "embedded"])
+@pytest.mark.parametrize("nonempty", [False, True])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_what_is_listed_is_what_is_counted(name: str, nonempty: bool, family: Family) -> None:
+    found = listing(OPERATORS[name], family, "tight", nonempty=nonempty)
+    listed = list(found)
+    assert len(set(listed)) == len(listed) == found.count
+    if nonempty:
+        assert all(m.on_axis(axis.name) for m in listed for axis in m.needle.axes)
+
+
+def test_counting_does_not_list() -> None:
+    """Twelve variables of one operand each have six placements: two thousand million matchings."""
+    names = [f"v{n}" for n in range(12)]
+    indices = ",".join(names)
+    kernel = statement(f"C[{indices}] += A[{indices}] * B[]", **dict.fromkeys(names, 9))
+    found = listing(kernel, "embedded", "every")
+    assert found.count == 6**12
+    assert len(list(islice(found, 10))) == 10
+    # Every axis is used: by inclusion and exclusion over the axes that stay empty.
+    used = [frozenset(p.axis for p in m.placements) for m in matchings(one_variable(), "every")]
+    wanted = sum(
+        (-1) ** size * sum(not used_axes & set(empty) for used_axes in used) ** 12
+        for size in range(4)
+        for empty in combinations("ijk", size)
+    )
+    assert listing(kernel, "embedded", "every", nonempty=True).count == wanted
+
+
+def one_variable() -> Statement:
+    return statement("C[v] += A[v] * B[]", v=9)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +110,8 @@ def test_irredundant_maximal(name: str) -> None:
 def test_local_factors(text: str, every: int, maximal: int) -> None:
     kernel = statement(text, v=9, p=9, r=9)
     needle, operands = root(kernel, GEMM)
-    assert len(matchings(kernel, every=True)) == every
-    found, _, _ = enumerate_matchings(kernel, needle, operands, tight=False)
+    assert len(matchings(kernel, "every")) == every
+    found, _, _ = enumerate_matchings(kernel, needle, operands, listed="maximal")
     assert len(found) == maximal
 
 
@@ -144,15 +127,15 @@ def test_limit_is_reported() -> None:
 
 def test_order_is_canonical() -> None:
     kernel = OPERATORS["C1D"]
-    first = matchings(kernel, every=False)
+    first = matchings(kernel, "tight")
     local_placements.cache_clear()
-    assert matchings(kernel, every=False) == first
+    assert matchings(kernel, "tight") == first
 
 
 def test_every_contains_the_default() -> None:
     for name in ("GEMM", "C1D"):
-        wide = {frozenset(m.placements) for m in matchings(OPERATORS[name], every=True)}
-        assert {frozenset(m.placements) for m in matchings(OPERATORS[name], every=False)} <= wide
+        wide = {frozenset(m.placements) for m in matchings(OPERATORS[name], "every")}
+        assert {frozenset(m.placements) for m in matchings(OPERATORS[name], "tight")} <= wide
         assert frozenset() in wide
 
 

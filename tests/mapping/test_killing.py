@@ -178,9 +178,9 @@ def test_no_finite_refuses_diagonals() -> None:
     kernel = statement("Y[m] += A[m] * B[m]", F32, m=9)
     inner = instruction("gemm", statement("c[i,j] += a[i,k] * b[k,j]", F32, i=4, j=4, k=4))
     needle, operands = root(kernel, inner)
-    allowed = enumerate_matchings(kernel, needle, operands, every=True)[0]
+    allowed = enumerate_matchings(kernel, needle, operands, listed="every")[0]
     strict = enumerate_matchings(
-        kernel, needle, operands, every=True, permissions=Permissions(finite=False)
+        kernel, needle, operands, listed="every", permissions=Permissions(finite=False)
     )[0]
     assert len(allowed) == 5
     assert {tuple(p.axis for p in m.placements) for m in strict} == {

@@ -16,7 +16,7 @@ def test_all_subsets(name: str, inner: Instruction) -> None:
     kernel = KERNELS[name]
     needle, operands = root(kernel, inner)
     rng = np.random.default_rng(7)
-    found, complete, reason = enumerate_matchings(kernel, needle, operands, 10**6, every=True)
+    found, complete, reason = enumerate_matchings(kernel, needle, operands, 10**6, listed="every")
     assert complete, reason
     listed = {frozenset(m.placements) for m in found}
     assert len(listed) == len(found)

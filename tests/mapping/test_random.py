@@ -71,7 +71,7 @@ def test_listed_matchings_run_right(
         whole = problem(kernel, needle, operands)
         assume(len(whole.forms) * len(whole.axes) <= 12)
         found, _, _ = enumerate_matchings(
-            kernel, needle, operands, 200, every=True, permissions=permissions
+            kernel, needle, operands, 200, listed="every", permissions=permissions
         )
         for n in rng.permutation(len(found))[:12].tolist():
             matching = found[n]
@@ -88,7 +88,7 @@ def test_only_illegal_placements_are_left_out(pair: tuple[Statement, Instruction
     whole = problem(kernel, needle, operands)
     assume(len(whole.forms) * len(whole.axes) <= 6)
     tile = {v.name: v.extent.constant or 0 for v in kernel.variables}
-    found, complete, _ = enumerate_matchings(kernel, needle, operands, 10**6, every=True)
+    found, complete, _ = enumerate_matchings(kernel, needle, operands, 10**6, listed="every")
     assert complete
     listed = {frozenset(m.placements) for m in found}
     for matching in all_placements(kernel, needle, operands):

@@ -10,6 +10,7 @@ from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduction, St
 from isamap.ir.operations import OPERATIONS, REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses
 from isamap.mapping.matching import Needle
+from isamap.mapping.orders import OperandOrders, Renaming, automorphisms
 from isamap.mapping.pattern import bindings, size
 from isamap.mapping.readings import CASTS, REDUCTIONS, Readings, read_entry
 
@@ -27,6 +28,7 @@ class Needles:
     _kinds: dict[str, str] = field(default_factory=dict)
     _entries: dict[Key, list[Entry]] = field(default_factory=dict)
     _readings: dict[str, Readings] = field(default_factory=dict)
+    _symmetries: dict[object, tuple[Renaming, ...]] = field(default_factory=dict)
 
     def at(self, key: Key) -> Iterator[Needle]:
         """Yield the needles with this key; a masked form only if there is no full one."""
@@ -48,6 +50,13 @@ class Needles:
             self._readings[entry.name] = read_entry(entry, self._kinds)
         return self._readings[entry.name]
 
+    def automorphisms(self, needle: Needle) -> tuple[Renaming, ...]:
+        """Return the permutations of operands under which an instruction is the same."""
+        key = needle.name, needle.reduction, needle.tied
+        if key not in self._symmetries:
+            self._symmetries[key] = automorphisms(needle, self._kinds)
+        return self._symmetries[key]
+
     def is_immediate(self, needle: Needle, operand: str) -> bool:
         """Return whether an operand is a constant written into the instruction."""
         return self._kinds[needle.entry.storage(operand)] == "immediate"
@@ -64,12 +73,15 @@ def needles(accelerator: Accelerator) -> Needles:
     return found
 
 
-def roots(statement: Statement, found: Needles) -> tuple[tuple[Needle, Bindings], ...]:
+def roots(
+    statement: Statement, found: Needles, orders: OperandOrders | None = None
+) -> tuple[tuple[Needle, Bindings], ...]:
     """Return each needle that computes the statement's body, with each way to bind its operands.
 
     Those that cover most operations of the body come first; operands may be bound to operations,
-    which other instructions must compute before.  Of bindings that only exchange like operands of a
-    commutative operation, which are the same program, there is one.
+    which other instructions must compute before.  ``orders`` says which orders of operands count.
+    Without it there is one of the bindings that only exchange like operands of a commutative
+    operation: the others are the same program, element for element.
     """
     keys = [_key(statement.reduction, statement.value)]
     match statement.value:
@@ -83,14 +95,29 @@ def roots(statement: Statement, found: Needles) -> tuple[tuple[Needle, Bindings]
             if needle.target.dtype != statement.target.dtype:
                 continue
             order = [o.name for o in needle.entry.instruction.operands]
-            programs: set[object] = set()
-            for binding in bindings(needle.value, statement.value):
-                program = _program(needle, needle.value, binding)
-                if program not in programs and _immediates_fit(found, needle, binding):
-                    programs.add(program)
-                    bound = tuple((name, binding[name]) for name in order if name in binding)
-                    result.append((needle, bound))
+            for binding in _bindings(statement, needle, found, orders):
+                bound = tuple((name, binding[name]) for name in order if name in binding)
+                result.append((needle, bound))
     return tuple(sorted(result, key=lambda root: -covered(root[0])))
+
+
+def _bindings(
+    statement: Statement, needle: Needle, found: Needles, orders: OperandOrders | None
+) -> Iterator[dict[str, Expr]]:
+    """Yield the bindings of one needle that count."""
+    # Both of an exchange of like operands are one program; both of a symmetry are alike.
+    symmetries = found.automorphisms(needle) if orders == "distinct" else ()
+    seen: set[object] = set()
+    for binding in bindings(needle.value, statement.value, as_written=orders == "given"):
+        keys: list[object] = [
+            frozenset((name, binding[other]) for name, other in renaming)
+            for renaming in symmetries
+        ]
+        if orders in (None, "distinct"):
+            keys.append(_program(needle, needle.value, binding))
+        if seen.isdisjoint(keys) and _immediates_fit(found, needle, binding):
+            seen.update(keys)
+            yield binding
 
 
 def covered(needle: Needle) -> int:

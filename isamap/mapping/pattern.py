@@ -10,15 +10,16 @@ Bindings = dict[str, Expr]
 """Operand names to the subexpressions that they stand for."""
 
 
-def bindings(pattern: Expr, expr: Expr) -> tuple[Bindings, ...]:
+def bindings(pattern: Expr, expr: Expr, *, as_written: bool = False) -> tuple[Bindings, ...]:
     """Return every way to read ``expr`` as ``pattern``, without duplicates, in a fixed order.
 
     An access of ``pattern`` names an operand and stands for any subexpression of its type; an
     operand that occurs twice stands for the same subexpression.  Operations, types and literals
-    must agree; the arguments of commutative operations may be exchanged.
+    must agree; the arguments of commutative operations may be exchanged, unless the arguments are
+    to be taken ``as_written``.
     """
     found: dict[tuple[tuple[str, Expr], ...], Bindings] = {}
-    for candidate in _match(pattern, expr, {}):
+    for candidate in _match(pattern, expr, {}, as_written):
         found.setdefault(tuple(sorted(candidate.items(), key=lambda item: item[0])), candidate)
     return tuple(found.values())
 
@@ -28,7 +29,9 @@ def size(expr: Expr) -> int:
     return 1 + sum(map(size, expr.args)) if isinstance(expr, Op) else 0
 
 
-def _match(pattern: Expr, expr: Expr, bound: Bindings) -> Iterator[Bindings]:
+def _match(
+    pattern: Expr, expr: Expr, bound: Bindings, as_written: bool
+) -> Iterator[Bindings]:
     if pattern.dtype != expr.dtype:
         return
     match pattern:
@@ -45,16 +48,16 @@ def _match(pattern: Expr, expr: Expr, bound: Bindings) -> Iterator[Bindings]:
         case Op(op, args, _):
             if not isinstance(expr, Op) or expr.op != op or len(args) != len(expr.args):
                 return
-            orders = permutations(expr.args) if OPERATIONS[op].commutative else (expr.args,)
-            for order in orders:
-                yield from _match_all(args, tuple(order), bound)
+            commutes = OPERATIONS[op].commutative and not as_written
+            for order in permutations(expr.args) if commutes else (expr.args,):
+                yield from _match_all(args, tuple(order), bound, as_written)
 
 
 def _match_all(
-    patterns: tuple[Expr, ...], exprs: tuple[Expr, ...], bound: Bindings
+    patterns: tuple[Expr, ...], exprs: tuple[Expr, ...], bound: Bindings, as_written: bool
 ) -> Iterator[Bindings]:
     if not patterns:
         yield bound
         return
-    for first in _match(patterns[0], exprs[0], bound):
-        yield from _match_all(patterns[1:], exprs[1:], first)
+    for first in _match(patterns[0], exprs[0], bound, as_written):
+        yield from _match_all(patterns[1:], exprs[1:], first, as_written)

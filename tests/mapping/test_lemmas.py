@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isamap.ir.nodes import Instruction
-from isamap.mapping.enumerate import components, local_placements
+from isamap.mapping.enumerate import components
 from isamap.mapping.laws import Placed, breaches, is_legal
 from isamap.mapping.legal import legal_on_tile
 from isamap.mapping.lemmas import Names, mixed_radix, placement_lemmas, prove_placement
+from isamap.mapping.placements import local_placements
 from isamap.mapping.problem import Local, problem
 from isamap.solver.lemma import Lemma, prove
 from tests.mapping.running import all_placements, roomy
@@ -36,13 +37,13 @@ def test_proved_is_legal_on_the_tile(name: str, inner: Instruction) -> None:
     kernel = KERNELS[name]
     needle, operands = root(kernel, inner)
     whole = problem(kernel, needle, operands)
-    (family,) = whole.fillings
+    (filling,) = whole.fillings
     tile = {v.name: v.extent.constant or 0 for v in kernel.variables}
     verdicts = set()
     for matching in all_placements(kernel, needle, operands):
         placed = whole.placed(matching.placements)
         assert placed is not None
-        verdict = prove_placement(whole.local(family), placed).verdict
+        verdict = prove_placement(whole.local(filling), placed).verdict
         assert (verdict == "proved") == legal_on_tile(roomy(matching, tile), tile)
         verdicts.add(verdict)
     assert verdicts == {"proved", "refuted"}
@@ -80,7 +81,7 @@ def test_all_that_is_listed_is_proved(name: str) -> None:
     needle, operands = root(KERNELS[name], GEMM)
     whole = problem(KERNELS[name], needle, operands)
     for component in components(whole.local(whole.fillings[0])):
-        for placed in local_placements(component.local, True).found:
+        for placed in local_placements(component.local, "every").found:
             assert prove_placement(component.local, placed).verdict == "proved"
 
 

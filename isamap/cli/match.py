@@ -1,59 +1,174 @@
-"""``isamap match``: the legal mappings alone."""
+"""``isamap match``: the legal mappings alone, or the matchings that they are made of."""
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from isamap.cli.options import kernel_options
+from isamap.cli.options import optional_kernel_options
 from isamap.cli.progress import progress
 
+if TYPE_CHECKING:
+    from isamap.hw.accelerator import Accelerator
+    from isamap.ir.nodes import Kernel
+    from isamap.mapping.family import Family
+    from isamap.mapping.orders import OperandOrders
+    from isamap.mapping.placements import Listed
+    from isamap.pipeline.count import Query
+
 _HELP = """List the legal mappings of a kernel; nothing is scheduled or run.
+
+A mapping is a matching (which index expressions are on which axes of an
+instruction) with a tile (how many iterations of each variable). Without further
+options mappings are listed, those that use the instruction best first.
+
+With any of --family, --every, --maximal, --nonempty, --count, --operand-orders or
+--suite the matchings themselves are listed or counted, on the instructions that
+compute the whole of a statement's body. Numbers are products over independent
+variables: they are exact, and nothing is listed to get them.
 
 \b
 Examples
   isamap match mm.ir --hw gemm16 --all
   isamap match conv.ir --hw x86_avx512 --instruction vfmadd_f32
+  isamap match conv.ir --hw gemm16 --family exact --every --count
+  isamap match --suite operators --hw gemm16 --family exact --every --nonempty
+
+\b
+Families, each within the next but the last
+  exact      single variables, each on at most one axis, seen by exactly the
+             operands in which they occur
+  broadcast  single variables, each on at most one axis
+  diagonal   single variables, on any axes
+  embedded   index expressions such as p + r, too
+  split      as diagonal; results may be partial sums, to be added up afterwards
 """
 
 
 @click.command("match", help=_HELP)
-@kernel_options
+@optional_kernel_options
+@click.option(
+    "--suite",
+    metavar="NAME",
+    help="In place of a kernel, count for every kernel of a suite: 'operators', the fifteen of "
+    "the mapping literature.",
+)
 @click.option(
     "--instruction",
     metavar="NAME",
     help="Only mappings to this instruction; 'isamap hw show HW' lists them.",
 )
-@click.option("--all", "everything", is_flag=True, help="List every legal mapping.")
+@click.option(
+    "--family",
+    type=click.Choice(["exact", "broadcast", "diagonal", "embedded", "split"]),
+    help="Which placements are wanted (see above); embedded unless given.",
+)
+@click.option(
+    "--every", "listed", flag_value="every", help="All legal matchings, the empty one included."
+)
+@click.option(
+    "--maximal",
+    "listed",
+    flag_value="maximal",
+    help="Those to which nothing can be added and from which nothing can be dropped. Without "
+    "--every and --maximal: of these the tight ones, which need least room.",
+)
+@click.option("--nonempty", is_flag=True, help="Only those that use every axis longer than 1.")
+@click.option(
+    "--operand-orders",
+    type=click.Choice(["given", "distinct", "all"]),
+    help="Operands in the order written; in every order; or in every order of which those that a "
+    "symmetry of the instruction exchanges count once (distinct, unless given).",
+)
+@click.option("--count", is_flag=True, help="Print numbers only.")
+@click.option("--all", "everything", is_flag=True, help="List all, not the first few.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def command(
-    path: Path,
+    path: Path | None,
     hardware: str,
     sizes: tuple[tuple[str, int], ...],
     name: str | None,
     trust: bool,
+    suite: str | None,
     instruction: str | None,
+    family: "Family | None",
+    listed: "Listed | None",
+    nonempty: bool,
+    operand_orders: "OperandOrders | None",
+    count: bool,
     everything: bool,
     as_json: bool,
 ) -> int:
     """Enumerate and print; return the exit code."""
-    from isamap.cli.tables import wrap
-    from isamap.cli.text import head_lines, mapping_lines
-    from isamap.ir.printer import print_statement
-    from isamap.pipeline.facts import match_facts
-    from isamap.pipeline.mapped import enumerate_all, enumerate_each, only_instruction
+    from isamap.pipeline.count import Query, load_suite
+    from isamap.pipeline.mapped import only_instruction
     from isamap.pipeline.source import load_hardware, load_kernel
 
+    if suite is not None and (path or sizes or name):
+        raise click.UsageError(
+            "a suite is counted whole: give no kernel, --set or --kernel with it"
+        )
     with progress() as tell:
         tell("read")
-        kernel = load_kernel(path, dict(sizes), name)
+        if suite is not None:
+            kernels = load_suite(suite)
+        elif path is not None:
+            kernels = (load_kernel(path, dict(sizes), name),)
+        else:
+            raise click.UsageError("give a kernel, or --suite NAME")
         machine = load_hardware(hardware, trust)
         if instruction:
             machine = only_instruction(machine, instruction)
         tell("match")
-        enumerations = enumerate_each(kernel, machine)
-        if not instruction or not any(found.mappings for found in enumerations):
-            enumerations = enumerate_all(kernel, machine)
+        if suite or family or listed or nonempty or operand_orders or count:
+            query = Query(
+                family or "embedded", listed or "tight", nonempty, operand_orders or "distinct"
+            )
+            return _matchings(kernels, machine, query, bool(suite) or count, everything, as_json)
+        return _mappings(kernels[0], machine, instruction, everything, as_json)
+
+
+def _matchings(
+    kernels: "tuple[Kernel, ...]",
+    machine: "Accelerator",
+    query: "Query",
+    count: bool,
+    everything: bool,
+    as_json: bool,
+) -> int:
+    from isamap.cli.listing import count_lines, matching_lines, query_line
+    from isamap.cli.tables import wrap
+    from isamap.pipeline.count import LIMIT, count_matchings, listed_facts
+
+    rows = count_matchings(kernels, machine, query)
+    if as_json:
+        limit = None if everything else LIMIT
+        facts = [row.facts() if count else listed_facts(row, limit) for row in rows]
+        click.echo(json.dumps(facts, indent=2))
+        return 0
+    lines = wrap(f"on {machine.name}: {query_line(query)}", "", "    ")
+    lines += ["", *count_lines(rows)] if count else matching_lines(rows, everything)
+    click.echo("\n".join(lines))
+    return 0
+
+
+def _mappings(
+    kernel: "Kernel",
+    machine: "Accelerator",
+    instruction: str | None,
+    everything: bool,
+    as_json: bool,
+) -> int:
+    from isamap.cli.tables import wrap
+    from isamap.cli.text import head_lines, mapping_lines
+    from isamap.ir.printer import print_statement
+    from isamap.pipeline.facts import match_facts
+    from isamap.pipeline.mapped import enumerate_all, enumerate_each
+
+    enumerations = enumerate_each(kernel, machine)
+    if not instruction or not any(found.mappings for found in enumerations):
+        enumerations = enumerate_all(kernel, machine)
     if as_json:
         click.echo(json.dumps(match_facts(kernel, machine, enumerations), indent=2))
         return 0

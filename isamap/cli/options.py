@@ -55,8 +55,22 @@ class BudgetType(click.ParamType):  # type: ignore[type-arg]
 
 def kernel_options(command: _F) -> _F:
     """Add KERNEL.ir, --hw, --set, --kernel and --trust."""
+    return _with_kernel(command, required=True)
+
+
+def optional_kernel_options(command: _F) -> _F:
+    """Add the same for a command that something else may be given than a kernel."""
+    return _with_kernel(command, required=False)
+
+
+def _with_kernel(command: _F, required: bool) -> _F:
     decorators = [
-        click.argument("path", metavar="KERNEL.ir", type=click.Path(path_type=Path)),
+        click.argument(
+            "path",
+            metavar="KERNEL.ir" if required else "[KERNEL.ir]",
+            required=required,
+            type=click.Path(path_type=Path),
+        ),
         click.option(
             "--hw",
             "hardware",

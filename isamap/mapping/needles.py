@@ -110,8 +110,7 @@ def _bindings(
     seen: set[object] = set()
     for binding in bindings(needle.value, statement.value, as_written=orders == "given"):
         keys: list[object] = [
-            frozenset((name, binding[other]) for name, other in renaming)
-            for renaming in symmetries
+            frozenset((name, binding[other]) for name, other in renaming) for renaming in symmetries
         ]
         if orders in (None, "distinct"):
             keys.append(_program(needle, needle.value, binding))

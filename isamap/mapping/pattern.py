@@ -29,9 +29,7 @@ def size(expr: Expr) -> int:
     return 1 + sum(map(size, expr.args)) if isinstance(expr, Op) else 0
 
 
-def _match(
-    pattern: Expr, expr: Expr, bound: Bindings, as_written: bool
-) -> Iterator[Bindings]:
+def _match(pattern: Expr, expr: Expr, bound: Bindings, as_written: bool) -> Iterator[Bindings]:
     if pattern.dtype != expr.dtype:
         return
     match pattern:

@@ -33,16 +33,16 @@ Examples
   isamap match mm.ir --hw gemm16 --all
   isamap match conv.ir --hw x86_avx512 --instruction vfmadd_f32
   isamap match conv.ir --hw gemm16 --family exact --every --count
-  isamap match --suite operators --hw gemm16 --family exact --every --nonempty
+  isamap match --suite operators --hw gemm16 --family exact --every
 
 \b
-Families, each within the next but the last
+Families, the first four nested
   exact      single variables, each on at most one axis, seen by exactly the
              operands in which they occur
   broadcast  single variables, each on at most one axis
   diagonal   single variables, on any axes
   embedded   index expressions such as p + r, too
-  split      as diagonal; results may be partial sums, to be added up afterwards
+  split      as diagonal, but with partial sums that are added up afterwards
 """
 
 

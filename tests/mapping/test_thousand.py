@@ -33,7 +33,7 @@ def test_all_judges_agree(pair: tuple[Statement, Instruction], seed: int) -> Non
     needle, operands = roots(kernel, needles(machine(inner)))[0]
     whole = problem(kernel, needle, operands)
     assume(len(whole.forms) * len(whole.axes) <= 8)
-    found, complete, reason = enumerate_matchings(kernel, needle, operands, 10**6, every=True)
+    found, complete, reason = enumerate_matchings(kernel, needle, operands, 10**6, listed="every")
     assert complete, reason
     listed = {frozenset(m.placements) for m in found}
     assert len(listed) == len(found)

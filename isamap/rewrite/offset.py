@@ -7,17 +7,16 @@ size of the type that sums, whatever wraps.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from isamap.ir.dtype import DTYPES, DType
-from isamap.ir.index import var
 from isamap.ir.literal import value
-from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Literal, Op, Statement
+from isamap.ir.nodes import Access, Expr, Kernel, Literal, Op, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import reduction_variables
 from isamap.rewrite.apart import is_plain_sum, main_of, summed_apart
 from isamap.rewrite.arithmetic import equal
-from isamap.rewrite.build import Draft, fresh, local, replaced
+from isamap.rewrite.build import fresh, replaced
+from isamap.rewrite.copies import copied
 from isamap.rewrite.polynomial import (
     literal,
     monomials,
@@ -82,7 +81,8 @@ def _flipped(
     other = _opposite(source.dtype)
     half = 1 << (source.dtype.bits - 1)
     name = fresh(kernel, f"{buffer.name}_{other}")
-    copy, draft = _copied(kernel, buffer, name, other)
+    pad = None if buffer.pad is None else literal(int(value(buffer.pad)) + half, other)
+    copy = copied(kernel, buffer.name, name, lambda source: _shift(source, other), pad)
     moved = Op("cast", (Access(name, source.indices, other),), dtype)
     sign = "-" if source.dtype.kind == "signed" else "+"
     shifted = Op(sign, (moved, literal(half, dtype)), dtype)
@@ -90,14 +90,14 @@ def _flipped(
     found = monomials(whole)
     assert found is not None, "a product with one sum of two has two monomials"
     apart = summed_apart(kernel, number, found, (name,))
-    changed = replaced(kernel, number, [draft, *apart.drafts], [copy, *apart.locals])
+    changed = replaced(kernel, number, [copy.draft, *apart.drafts], [copy.buffer, *apart.locals])
     old, new = print_expr(factor), print_expr(shifted)
     expanded = print_expr(sum_of([(m.coefficient, m.factors) for m in found], dtype))
     # What the copy holds, in the place of an access to it.
     seen = Op(sign, (Op("cast", (_shift(source, other),), dtype), literal(half, dtype)), dtype)
     pairs: list[tuple[Expr, Expr]] = [(factor, seen)]
-    if buffer.pad is not None and copy.pad is not None:
-        pairs.append((_shift(buffer.pad, other), copy.pad))
+    if buffer.pad is not None and pad is not None:
+        pairs.append((_shift(buffer.pad, other), pad))
     lemmas = (
         equal("shift", f"{old} = {new}, {name} holding {print_expr(_shift(source, other))}", pairs),
         same_polynomial("distribution", f"{print_expr(whole)} = {expanded}", whole, found),
@@ -139,21 +139,6 @@ def _shift(source: Expr, other: DType) -> Op:
     """Return a value in the other signedness, half the size of its type away."""
     half = literal(1 << (other.bits - 1), other)
     return Op("+", (Op("cast", (source,), other), half), other)
-
-
-def _copied(kernel: Kernel, buffer: Buffer, name: str, other: DType) -> tuple[Buffer, Draft]:
-    """Return the shifted copy of a buffer, and the statement that writes it."""
-    names: list[str] = []
-    for _ in buffer.shape:
-        names.append(fresh(kernel, "i", [*names, name]))
-    indices = tuple(map(var, names))
-    copy = local(name, other, buffer.shape)
-    if buffer.pad is not None:
-        half = 1 << (other.bits - 1)
-        copy = replace(copy, pad=literal(int(value(buffer.pad)) + half, other))
-    sizes = dict(zip(names, buffer.shape, strict=True))
-    moved = _shift(Access(buffer.name, indices, buffer.dtype), other)
-    return copy, Draft(Access(name, indices, other), "=", moved, sizes)
 
 
 def _is_shifted(kernel: Kernel, name: str) -> bool:

@@ -109,7 +109,7 @@ def same_polynomial(name: str, claim: str, expr: Expr, found: Sequence[Monomial]
     left = _term(expr, unknown)
     right = _added(
         [
-            _multiplied([_number(m.coefficient), *(_term(f, unknown) for f in m.factors)])
+            _multiplied([integer(m.coefficient), *(_term(f, unknown) for f in m.factors)])
             for m in found
         ]
     )
@@ -120,16 +120,22 @@ def same_polynomial(name: str, claim: str, expr: Expr, found: Sequence[Monomial]
 def _term(expr: Expr, unknown: dict[Expr, str]) -> str:
     match expr:
         case Literal():
-            return _number(int(value(expr)))
+            return integer(int(value(expr)))
         case Op("neg", (arg,), _):
             return f"(- {_term(arg, unknown)})"
         case Op("+" | "-" | "*", args, _):
             return f"({expr.op} {' '.join(_term(arg, unknown) for arg in args)})"
         case _:
-            return unknown.setdefault(expr, f"|{print_expr(expr)}|")
+            return unknown.setdefault(expr, symbol(expr))
 
 
-def _number(number: int) -> str:
+def symbol(expr: Expr) -> str:
+    """Return a name of SMT-LIB for the value of an expression."""
+    return f"|{print_expr(expr).replace('|', 'or')}|"
+
+
+def integer(number: int) -> str:
+    """Return a whole number in SMT-LIB."""
     return str(number) if number >= 0 else f"(- {-number})"
 
 

@@ -5,6 +5,8 @@ from typing import TypeAlias
 
 from isamap.ir.nodes import Statement
 from isamap.rewrite.contraction import contract
+from isamap.rewrite.narrow import narrow_arithmetic
+from isamap.rewrite.narrow_copies import narrow_copies
 from isamap.rewrite.offset import flip_sign, zero_points
 from isamap.rewrite.rule import Rule
 from isamap.rewrite.shape import shapes_of
@@ -16,6 +18,8 @@ RULES: tuple[Named, ...] = (
     ("contract", contract),
     ("flip-sign", flip_sign),
     ("zero-points", zero_points),
+    ("narrow-arithmetic", narrow_arithmetic),
+    ("narrow-copies", narrow_copies),
 )
 """The rules that need to know nothing of a machine, each with the name that chooses it."""
 

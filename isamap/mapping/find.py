@@ -14,10 +14,13 @@ from isamap.mapping.linear import primitive
 from isamap.mapping.matching import Enumeration, Mapping, Needle
 from isamap.mapping.needles import Bindings, Needles, covered, needles, roots
 from isamap.mapping.rows import as_form, row
-from isamap.mapping.tile import tiles
+from isamap.mapping.tile import MOST_CANDIDATES, tiles
 
 LIMIT = 4096
 """Mappings of a statement that are listed unless more are asked for."""
+
+FEW_MATCHINGS = 64
+"""Where a binding has more, fewer tiles of each are looked at."""
 
 
 def enumerate_mappings(
@@ -46,8 +49,10 @@ def enumerate_mappings(
         head = _head(needle, operands)
         weight = covered(needle)
         pace = prod(axis.extent for axis in needle.axes) / float(needle.entry.throughput or 1)
+        scarce = max(1.0, len(matchings) / FEW_MATCHINGS)
+        candidates = max(128, int(MOST_CANDIDATES / scarce**2))
         for matching in matchings:
-            for mapping in tiles(matching):
+            for mapping in tiles(matching, candidates=candidates):
                 work = _work(mapping)
                 rank = (-weight, -round(mapping.utilisation * pace, 6), f"{head} {work}")
                 # A tile with an extent of 1 is also a tile of the matching without that variable.
@@ -76,11 +81,17 @@ def _work(mapping: Mapping) -> str:
     long = tuple(name for name, extent in mapping.tile.items() if extent > 1)
     axes: dict[str, list[str]] = {}
     for placement in mapping.matching.placements:
-        if text := _digit(placement.form, long):
+        own = _names(placement.form)
+        if text := _digit(placement.form, tuple(name for name in long if name in own)):
             axes.setdefault(placement.axis, []).append(text)
     digits = "; ".join(f"{axis} <- {', '.join(texts)}" for axis, texts in axes.items())
     tile = ", ".join(f"{name} {mapping.tile[name]}" for name in long)
     return f"{digits or 'one iteration'} [{tile}]"
+
+
+@lru_cache(maxsize=4096)
+def _names(form: Index) -> frozenset[str]:
+    return form.names
 
 
 @lru_cache(maxsize=4096)

@@ -49,13 +49,15 @@ class Choice:
         return -self.done, self.shared, tuple(-t for t in reversed(self.tile))
 
 
-def tiles(matching: Matching, limit: int = MOST_TILES) -> tuple[Mapping, ...]:
+def tiles(
+    matching: Matching, limit: int = MOST_TILES, candidates: int = MOST_CANDIDATES
+) -> tuple[Mapping, ...]:
     """Return the best tiles of a matching by utilisation, at most ``limit``, best first.
 
     Half of the places are kept for tiles in which each axis serves one form only: they read memory
     in the simplest way.  Where several extents take the same number of steps the largest that fits
     is chosen, so that only the last tile is short.  A symbolic extent counts as large: its tail is
-    neglected.
+    neglected.  ``candidates`` combinations of extents are looked at for variables that share axes.
     """
     inner = matching.inner
     known = {v.name: v.extent.constant for v in matching.statement.variables}
@@ -70,7 +72,7 @@ def tiles(matching: Matching, limit: int = MOST_TILES) -> tuple[Mapping, ...]:
             tuple(axes[a].extent for a in own),
             tuple(known[inner[v]] for v in variables),
         )
-        parts.append(best_choices(group, limit))
+        parts.append(best_choices(group, limit, candidates))
     combined = [
         Choice(
             tuple(t for c in choices for t in c.tile),
@@ -109,9 +111,9 @@ def _select(choices: Sequence[Choice], limit: int) -> tuple[Choice, ...]:
 
 
 @lru_cache(maxsize=4096)
-def best_choices(group: Group, limit: int) -> tuple[Choice, ...]:
+def best_choices(group: Group, limit: int, candidates: int = MOST_CANDIDATES) -> tuple[Choice, ...]:
     """Return the best tiles of variables that share axes."""
-    tried = _fitting(group)
+    tried = _fitting(group, candidates)
     grown = _distinct(_grown(group, tried))
     done = np.ones(len(grown))
     for v, extent in enumerate(group.extents):
@@ -142,25 +144,31 @@ def _distinct(tile: Ints) -> Ints:
     return tile[np.unique(key, return_index=True)[1]]
 
 
-def _fits(group: Group, tile: Ints) -> NDArray[np.bool_]:
-    """Return which rows of ``tile`` leave no axis too short."""
+def _fits(group: Group, tile: Ints, variable: int) -> NDArray[np.bool_]:
+    """Return which rows of ``tile`` leave no axis too short on which ``variable`` is."""
     good = np.ones(len(tile), np.bool_)
     for forms, room in zip(group.forms, group.rooms, strict=True):
-        taken = np.ones(len(tile), np.int64)
-        for form in forms:
-            moving = [v for v, c in enumerate(form) if c]
-            if len(moving) == 1:
-                taken *= tile[:, moving[0]]
-                continue
-            factors = np.abs(np.array(form)[moving])
-            steps = tile[:, moving] - 1
-            common = np.gcd.reduce(np.where(steps > 0, factors, 0), axis=1)
-            taken *= 1 + (steps * factors).sum(axis=1) // np.maximum(common, 1)
-        good &= taken <= room
+        if any(form[variable] for form in forms):
+            good &= _taken(forms, tile) <= room
     return good
 
 
-def _fitting(group: Group) -> Ints:
+def _taken(forms: tuple[Vector, ...], tile: Ints) -> Ints:
+    """Return the positions that forms take on an axis, a number for each row of ``tile``."""
+    taken = np.ones(len(tile), np.int64)
+    for form in forms:
+        moving = [v for v, c in enumerate(form) if c]
+        if len(moving) == 1:
+            taken *= tile[:, moving[0]]
+            continue
+        factors = np.abs(np.array(form)[moving])
+        steps = tile[:, moving] - 1
+        common = np.gcd.reduce(np.where(steps > 0, factors, 0), axis=1)
+        taken *= 1 + (steps * factors).sum(axis=1) // np.maximum(common, 1)
+    return taken
+
+
+def _fitting(group: Group, candidates: int) -> Ints:
     """Return the tiles that fit among those with sensible extents, a row for each."""
     size = len(group.extents)
     most = MOST_EXTENTS if size <= 3 else MOST_EXTENTS // 2
@@ -169,7 +177,7 @@ def _fitting(group: Group) -> Ints:
         tried = np.array(_candidates(group, v, most), np.int64)
         longer = np.repeat(found, len(tried), axis=0)
         longer[:, v] = np.tile(tried, len(found))
-        found = longer[_fits(group, longer)][:MOST_CANDIDATES]
+        found = longer[_fits(group, longer, v)][:candidates]
     return found
 
 
@@ -208,10 +216,17 @@ def _grown(group: Group, tile: Ints) -> Ints:
     for v in reversed(range(current.shape[1])):
         low = current[:, v].copy()
         high = np.where(low > 1, _room(group, v), 1)
+        own = [n for n, forms in enumerate(group.forms) if any(form[v] for form in forms)]
+        if all(sum(map(bool, form)) == 1 for n in own for form in group.forms[n] if form[v]):
+            # A variable alone in its form, which is on an axis once, has what the others leave.
+            for n in own:
+                high = np.minimum(high, group.rooms[n] // (_taken(group.forms[n], current) // low))
+            current[:, v] = high
+            continue
         while (low < high).any():
             middle = (low + high + 1) // 2
             current[:, v] = middle
-            good = _fits(group, current)
+            good = _fits(group, current, v)
             low = np.where(good, middle, low)
             high = np.where(good, high, middle - 1)
         current[:, v] = low

@@ -49,6 +49,7 @@ def command(
     threads: int,
     simulate: bool,
     records: Path | None,
+    rewrite: tuple[str, ...] | None,
     everything: bool,
     as_json: bool,
 ) -> int:
@@ -61,7 +62,7 @@ def command(
     from isamap.pipeline.report import make_report
     from isamap.pipeline.source import load_hardware, load_kernel
 
-    options = Options(threads, seed, tune, simulate, records)
+    options = Options(threads, seed, tune, simulate, records, rewrite)
     with progress() as tell:
         clock = Clock(tell)
         with clock.stage("read"):

@@ -53,6 +53,26 @@ class BudgetType(click.ParamType):  # type: ignore[type-arg]
         return Budget(trials=int(match[1]))
 
 
+class RewriteType(click.ParamType):  # type: ignore[type-arg]
+    """``none``, ``all``, or names of rules separated by commas."""
+
+    name = "none|RULE,..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...] | None:
+        """Return the names; None for all of them."""
+        from isamap.rewrite.rules import NAMES
+
+        if value is None or isinstance(value, tuple) or value == "all":
+            return None if value == "all" else value
+        names = () if value == "none" else tuple(value.split(","))
+        for name in names:
+            if name not in NAMES:
+                self.fail(f"'{name}' is no rule; there are {', '.join(NAMES)}", param, ctx)
+        return names
+
+
 def kernel_options(command: _F) -> _F:
     """Add KERNEL.ir, --hw, --set, --kernel and --trust."""
     return _with_kernel(command, required=True)
@@ -102,8 +122,15 @@ def _with_kernel(command: _F, required: bool) -> _F:
 
 
 def run_options(command: _F) -> _F:
-    """Add --tune, --seed, --threads, --simulate and --records."""
+    """Add --tune, --seed, --threads, --simulate, --records and --rewrite."""
     decorators = [
+        click.option(
+            "--rewrite",
+            type=RewriteType(),
+            default="all",
+            help="Rules that may rewrite the kernel before it is mapped: all of them, none, or the "
+            "named ones (see docs/rewrites.md).",
+        ),
         click.option(
             "--tune",
             type=BudgetType(),

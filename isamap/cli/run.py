@@ -53,6 +53,7 @@ def command(
     threads: int,
     simulate: bool,
     records: Path | None,
+    rewrite: tuple[str, ...] | None,
 ) -> int:
     """Map, run and write or print; return the exit code."""
     from isamap.pipeline.arrays import read_arrays, write_arrays
@@ -60,7 +61,7 @@ def command(
     from isamap.pipeline.options import Options
     from isamap.pipeline.source import load_hardware, load_kernel
 
-    options = Options(threads, seed, tune, simulate, records)
+    options = Options(threads, seed, tune, simulate, records, rewrite)
     with progress() as tell:
         tell("read")
         kernel = load_kernel(path, dict(sizes), name)

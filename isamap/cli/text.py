@@ -6,12 +6,13 @@ import click
 
 from isamap.cli.tables import duration, short, table, wrap
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.nodes import Kernel
+from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.printer import print_statement
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.result import Report, StatementResult, Tuning, issue_cycles
 from isamap.pipeline.sizes import iterations
+from isamap.rewrite.rule import Rewriting
 from isamap.schedule.schedule import StatementSchedule
 
 SHOWN = 8
@@ -23,6 +24,8 @@ def report_lines(report: Report, everything: bool) -> list[str]:
     """Return the report; ``everything`` lists all mappings instead of the best few."""
     result = report.result
     lines = head_lines(result.kernel, result.accelerator)
+    for before, rewriting in result.rewritten:
+        lines += ["", *rewriting_lines(before, rewriting)]
     for statement in result.statements:
         lines += ["", *_statement_lines(report, statement, everything)]
     lines += ["", click.style("schedule", bold=True)]
@@ -38,6 +41,17 @@ def head_lines(kernel: Kernel, hardware: Accelerator) -> list[str]:
     )
     text = f"{kernel.name}({sizes}) on {hardware.name}: {hardware.title}"
     return [click.style(line, bold=True) for line in wrap(text, "", "    ")]
+
+
+def rewriting_lines(before: Statement, rewriting: Rewriting) -> list[str]:
+    """Return what was rewritten, how, and what was proved for it."""
+    lines = wrap(f"rewritten by {rewriting.rule}: {print_statement(before).strip()}", "", "    ")
+    lines += wrap(rewriting.note, "  ", "    ")
+    claims = "; ".join(dict.fromkeys(lemma.claim for lemma in rewriting.lemmas))
+    lines += wrap(f"proved: {claims}", "  ", "    ")
+    if rewriting.error is not None:
+        lines += wrap(f"relative error at most {float(rewriting.error):.3g}", "  ", "    ")
+    return lines
 
 
 def mapping_lines(

@@ -70,6 +70,18 @@ def exact(text: str) -> Fraction:
     return Fraction(decimal)
 
 
+def narrowed(literal: Literal, dtype: DType) -> Literal | None:
+    """Return a literal of another type with the same value, or None if that type lacks it."""
+    if literal.text in ("inf", "-inf", "nan", "true", "false") or dtype.kind == "bool":
+        return None
+    try:
+        text = canonical(literal.text, dtype)
+    except LiteralFault:
+        return None
+    same = text not in ("inf", "-inf", "nan") and exact(text) == exact(literal.text)
+    return Literal(text, dtype) if same else None
+
+
 def nearest(number: Fraction, dtype: DType) -> Fraction | None:
     """Return the value of a float type nearest to a number, ties to even; None if it overflows."""
     if not number:

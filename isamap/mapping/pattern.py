@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import permutations
 
+from isamap.ir.literal import narrowed
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op
 from isamap.ir.operations import OPERATIONS
 
@@ -16,7 +17,7 @@ def bindings(pattern: Expr, expr: Expr, *, as_written: bool = False) -> tuple[Bi
     An access of ``pattern`` names an operand and stands for any subexpression of its type; an
     operand that occurs twice stands for the same subexpression.  Operations, types and literals
     must agree; the arguments of commutative operations may be exchanged, unless the arguments are
-    to be taken ``as_written``.
+    to be taken ``as_written``; a literal is also the conversion of a literal of its value.
     """
     found: dict[tuple[tuple[str, Expr], ...], Bindings] = {}
     for candidate in _match(pattern, expr, {}, as_written):
@@ -43,6 +44,10 @@ def _match(pattern: Expr, expr: Expr, bound: Bindings, as_written: bool) -> Iter
                 yield bound
         case Coordinate():
             return
+        case Op("cast" | "sat", (arg,), _) if isinstance(expr, Literal):
+            # What is converted without loss is a literal of the narrower type, converted.
+            if (inner := narrowed(expr, arg.dtype)) is not None:
+                yield from _match(arg, inner, bound, as_written)
         case Op(op, args, _):
             if not isinstance(expr, Op) or expr.op != op or len(args) != len(expr.args):
                 return

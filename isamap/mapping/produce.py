@@ -116,7 +116,9 @@ class Producers:
             if self.is_immediate(operand.storage):
                 if not _is_constant(expr, fragment) or operand.shape:
                     return None
-                if any(fragment.has_dead(d) for d in fragment.filled):
+                # A constant is what its dead elements hold, too.
+                same = fragment.filler == expr
+                if not same and any(fragment.has_dead(d) for d in fragment.filled):
                     return None
                 assert isinstance(expr, Literal | Coordinate)
                 inputs.append((name, FromImmediate(expr)))

@@ -6,11 +6,12 @@ from typing import Any, TypeAlias
 from isamap import __version__
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
-from isamap.ir.printer import print_expr, print_statement
+from isamap.ir.printer import print_expr, print_kernel, print_statement
 from isamap.mapping.matching import Enumeration, Matching
 from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.result import Report, Result, Scheduled, issue_cycles, statement_names
 from isamap.pipeline.sizes import iterations
+from isamap.rewrite.rule import Rewriting
 from isamap.schedule.schedule import Schedule
 
 Facts: TypeAlias = dict[str, Any]
@@ -27,12 +28,15 @@ def report_facts(report: Report) -> Facts:
         "iterations": iterations(kernel, symbols),
         "statements": [
             {
-                **_statement(s.name, s.statement, s.enumeration, kernel, symbols, s.scheduled),
+                **_statement(
+                    s.name, s.statement, s.enumeration, result.mapped, symbols, s.scheduled
+                ),
                 "chosen": s.chosen,
                 "why": s.why,
             }
             for s in result.statements
         ],
+        "rewritings": [rewriting_facts(before, one) for before, one in result.rewritten],
         "schedule": schedule_facts(result.schedule, names),
         "estimate": _estimate(result),
         "tuning": _tuning(result),
@@ -97,6 +101,18 @@ def schedule_facts(schedule: Schedule, names: list[str]) -> list[Facts]:
         }
         for name, s in zip(names, schedule.statements, strict=True)
     ]
+
+
+def rewriting_facts(before: Statement, rewriting: Rewriting) -> Facts:
+    """Return a rewriting, with the statement to which it was applied."""
+    return {
+        "rule": rewriting.rule,
+        "before": print_statement(before).strip(),
+        "note": rewriting.note,
+        "error": None if rewriting.error is None else float(rewriting.error),
+        "lemmas": [{"name": lemma.name, "claim": lemma.claim} for lemma in rewriting.lemmas],
+        "kernel": print_kernel(rewriting.kernel),
+    }
 
 
 def _head(kernel: Kernel, hardware: Accelerator) -> Facts:

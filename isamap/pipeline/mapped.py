@@ -16,13 +16,14 @@ from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents, zero_based
-from isamap.lower.choose import Choice, choose
+from isamap.lower.choose import Choice
 from isamap.lower.cost import estimate
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.find import enumerate_mappings
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import needles
 from isamap.mapping.reasons import reasons
+from isamap.pipeline.compete import compete
 from isamap.pipeline.options import Clock, Options, Tell, silent
 from isamap.pipeline.result import Result, Scheduled, StatementResult, Tuning, statement_names
 from isamap.pipeline.sizes import TYPICAL_SIZE
@@ -40,26 +41,31 @@ def map_kernel(
     options = options or Options()
     clock = Clock(tell)
     with clock.stage("match"):
-        enumerations = enumerate_all(kernel, hardware)
+        enumerations = enumerate_each(kernel, hardware)
     with clock.stage("schedule"):
         symbols = dict.fromkeys(kernel.symbols, TYPICAL_SIZE)
-        choice = choose(kernel, hardware, enumerations, options.threads, symbols, progress=tell)
+        competed = compete(kernel, hardware, enumerations, options, symbols, tell)
+    if (choice := competed.choice) is None:
+        raise _nothing(kernel, hardware, enumerations, competed.refused)
+    mapped, enumerations = competed.kernel, competed.enumerations
     schedule, lowered, cost, tuning = choice.schedule, choice.lowered, choice.estimate, None
     if options.tune:
         with clock.stage("tune"):
             from isamap.pipeline.tune import tune  # Optuna, only where it is asked for
 
-            tuned = tune(kernel, hardware, choice, options, tell)
+            tuned = tune(mapped, hardware, choice, options, tell)
             tuning = tuned.tuning
             if tuned.best:
                 schedule, lowered = tuned.best.schedule, tuned.best.lowered
                 cost = estimate(lowered, hardware, symbols)
     with clock.stage("emit"):
-        source, no_c = _emit(kernel, hardware, lowered)
+        source, no_c = _emit(mapped, hardware, lowered)
     return Result(
         kernel,
+        mapped,
+        competed.rewritings,
         hardware,
-        _statements(kernel, enumerations, choice, schedule, tuning),
+        _statements(mapped, enumerations, choice, schedule, tuning),
         schedule,
         lowered,
         cost,
@@ -74,10 +80,21 @@ def map_kernel(
 def enumerate_all(kernel: Kernel, hardware: Accelerator) -> tuple[Enumeration, ...]:
     """Return the legal mappings of every statement; NoMappingError names those without any."""
     enumerations = enumerate_each(kernel, hardware)
-    names = statement_names(kernel)
-    if unmapped := [i for i, found in enumerate(enumerations) if not found.mappings]:
-        raise NoMappingError([_unmapped(kernel, hardware, names[i], i) for i in unmapped])
+    if not all(found.mappings for found in enumerations):
+        raise _nothing(kernel, hardware, enumerations)
     return enumerations
+
+
+def _nothing(
+    kernel: Kernel,
+    hardware: Accelerator,
+    enumerations: Sequence[Enumeration],
+    refused: Sequence[str] = (),
+) -> NoMappingError:
+    """Return the error that names the statements without a mapping."""
+    names = statement_names(kernel)
+    unmapped = [i for i, found in enumerate(enumerations) if not found.mappings]
+    return NoMappingError([_unmapped(kernel, hardware, names[i], i, refused) for i in unmapped])
 
 
 def enumerate_each(kernel: Kernel, hardware: Accelerator) -> tuple[Enumeration, ...]:
@@ -89,10 +106,12 @@ def enumerate_each(kernel: Kernel, hardware: Accelerator) -> tuple[Enumeration, 
     )
 
 
-def _unmapped(kernel: Kernel, hardware: Accelerator, name: str, index: int) -> Diagnostic:
+def _unmapped(
+    kernel: Kernel, hardware: Accelerator, name: str, index: int, refused: Sequence[str]
+) -> Diagnostic:
     text = f"nothing on '{hardware.name}' computes statement {name} of kernel '{kernel.name}'"
     statement = kernel.statements[index]
-    nearest = reasons(statement, hardware, kernel.permissions)
+    nearest = (*reasons(statement, hardware, kernel.permissions), *refused)
     return Diagnostic(
         "E721",
         text,

@@ -24,7 +24,9 @@ class Options:
     ``threads`` is handed to the compiled function.  ``seed`` fixes the random inputs and the
     search.  ``tune`` bounds a search over schedules (None: the first schedule).  ``simulate`` asks
     for the simulator, whatever it costs, where native code could run.  ``records`` is a file to
-    which measurements are appended and from which earlier ones are taken.
+    which measurements are appended and from which earlier ones are taken.  ``rewrite`` are the
+    names of the rules (:data:`isamap.rewrite.rules.NAMES`) that may change the kernel before it is
+    mapped; None allows all of them.
     """
 
     threads: int = 1
@@ -32,6 +34,7 @@ class Options:
     tune: Budget | None = None
     simulate: bool = False
     records: Path | None = None
+    rewrite: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)

@@ -17,6 +17,8 @@ from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.sizes import variable_extents
+from isamap.rewrite.build import normal
+from isamap.rewrite.rule import Rewriting
 from isamap.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -81,9 +83,13 @@ class Result:
 
     ``symbols`` are sizes assumed for extents without a value, for the estimate.  ``source``
     is the C with its header; it is None, and ``no_c`` the reason, where the description makes none.
+    ``mapped`` is the kernel that was mapped: ``kernel`` itself, or what ``rewritings`` made of it.
+    ``statements`` are those of ``mapped``.
     """
 
     kernel: Kernel
+    mapped: Kernel
+    rewritings: tuple[Rewriting, ...]
     accelerator: Accelerator
     statements: tuple[StatementResult, ...]
     schedule: Schedule
@@ -97,8 +103,17 @@ class Result:
 
     @property
     def mappings(self) -> tuple[LegalMapping, ...]:
-        """The chosen mapping of each statement, in the kernel's order."""
+        """The chosen mapping of each statement that was mapped, in their order."""
         return tuple(s.mappings[s.chosen] for s in self.statements)
+
+    @property
+    def rewritten(self) -> tuple[tuple[Statement, Rewriting], ...]:
+        """The rewritings in their order, each with the statement to which it was applied."""
+        before = [normal(self.kernel), *(rewriting.kernel for rewriting in self.rewritings)]
+        return tuple(
+            (kernel.statements[rewriting.statement], rewriting)
+            for kernel, rewriting in zip(before, self.rewritings, strict=False)
+        )
 
     @property
     def c(self) -> str | None:

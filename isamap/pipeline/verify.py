@@ -45,7 +45,7 @@ def _sampled(result: Result, arrays: Arrays, symbols: Symbols, seed: int, total:
     kernel = result.kernel
     points, expected = {}, {}
     for name in output_names(kernel):
-        steps = tile_steps(kernel, result.schedule, name)
+        steps = tile_steps(result.mapped, result.schedule, name)
         points[name] = sample_points(shape_of(kernel, name, symbols), steps, seed)
         expected[name] = interpret_at(kernel, arrays, symbols, name, points[name])
 

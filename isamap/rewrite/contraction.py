@@ -7,7 +7,6 @@ from functools import cache
 from itertools import combinations
 from math import prod
 
-from isamap.ir.dtype import DType
 from isamap.ir.index import Index, var
 from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Op, Reduction, Statement
 from isamap.ir.operations import OPERATIONS, REDUCTION_OPERATIONS
@@ -187,49 +186,32 @@ def _drafts(
 
 
 def _lemmas(statement: Statement, op: str, finite: bool) -> tuple[Lemma, ...]:
-    """Return what lets a reduction be taken out of a product: a step of it, and its start."""
+    """Return what lets a reduction be taken out of a product.
+
+    By the first two, a reduction step by step; by the others, whatever the order of the factors and
+    of the terms.
+    """
     dtype, reduction = statement.value.dtype, statement.reduction
     add = REDUCTION_OPERATIONS[reduction]
-    start, x, y, z = identity(reduction, dtype), *(_unknown(name, dtype) for name in "xyz")
+    start = identity(reduction, dtype)
+    x, y, z = (Access(name, (), dtype) for name in "xyz")
 
     def both(one: str, a: Expr, b: Expr) -> Expr:
         return Op(one, (a, b), dtype)
 
-    laws = [
-        (
-            f"{_text(op, _text(add, 'x', 'y'), 'z')} = "
-            f"{_text(add, _text(op, 'x', 'z'), _text(op, 'y', 'z'))}",
-            both(op, both(add, x, y), z),
-            both(add, both(op, x, z), both(op, y, z)),
-        ),
-        (f"{_text(op, start.text, 'z')} = {start.text}", both(op, start, z), start),
-        (
-            f"{_text(op, _text(op, 'x', 'y'), 'z')} = {_text(op, 'x', _text(op, 'y', 'z'))}",
-            both(op, both(op, x, y), z),
-            both(op, x, both(op, y, z)),
-        ),
-        (f"{_text(op, 'x', 'y')} = {_text(op, 'y', 'x')}", both(op, x, y), both(op, y, x)),
+    laws: list[tuple[str, Expr, Expr]] = [
+        ("distributive", both(op, both(add, x, y), z), both(add, both(op, x, z), both(op, y, z))),
+        ("absorbing", both(op, start, z), start),
     ]
-    # Sums are taken in another order, too.
-    laws += [
-        (
-            f"{_text(add, _text(add, 'x', 'y'), 'z')} = {_text(add, 'x', _text(add, 'y', 'z'))}",
-            both(add, both(add, x, y), z),
-            both(add, x, both(add, y, z)),
-        ),
-        (f"{_text(add, 'x', 'y')} = {_text(add, 'y', 'x')}", both(add, x, y), both(add, y, x)),
-    ]
-    return tuple(
-        equal(NAME, f"{claim} ({dtype})", [(a, b)], "reals", finite) for claim, a, b in laws
-    )
+    for one in (op, add):
+        laws.append(("associative", both(one, both(one, x, y), z), both(one, x, both(one, y, z))))
+        laws.append(("commutative", both(one, x, y), both(one, y, x)))
+    return tuple(equal(name, _claim(a, b), [(a, b)], "reals", finite) for name, a, b in laws)
 
 
-def _text(op: str, a: str, b: str) -> str:
-    return f"({a} {op} {b})" if OPERATIONS[op].precedence is not None else f"{op}({a}, {b})"
-
-
-def _unknown(name: str, dtype: DType) -> Expr:
-    return Access(name, (), dtype)
+def _claim(a: Expr, b: Expr) -> str:
+    text = f"{print_expr(a)} = {print_expr(b)} for all {a.dtype}"
+    return text.replace("[]", "")
 
 
 def _number(extent: Index) -> int:

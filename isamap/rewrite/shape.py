@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice
 
 from isamap.ir.dtype import DType
-from isamap.ir.literal import LiteralFault, canonical, exact
+from isamap.ir.literal import narrowed
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduction, Statement
 from isamap.ir.operations import OPERATIONS, REDUCTION_OPERATIONS
 from isamap.ir.statements import identity
@@ -117,18 +117,6 @@ def neutral(op: str, dtype: DType) -> Literal | None:
     """Return the identity element of an operation on a type, None if it has none."""
     reduction = REDUCTIONS.get(op)
     return identity(reduction, dtype) if reduction else None
-
-
-def narrowed(literal: Literal, dtype: DType) -> Literal | None:
-    """Return a literal of another type with the same value, or None if that type lacks it."""
-    if literal.text in ("inf", "-inf", "nan", "true", "false"):
-        return None
-    try:
-        text = canonical(literal.text, dtype)
-    except LiteralFault:
-        return None
-    same = text not in ("inf", "-inf", "nan") and exact(text) == exact(literal.text)
-    return Literal(text, dtype) if same else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,128 @@
+"""Which kernel is mapped: the one that was written, or one that it can be rewritten to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from isamap.diagnostics import NoMappingError
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Kernel
+from isamap.lower.choose import Choice, choose
+from isamap.mapping.matching import Enumeration
+from isamap.mapping.needles import needles
+from isamap.mapping.produce import Producers
+from isamap.pipeline.options import Options, Tell
+from isamap.pipeline.result import issue_cycles
+from isamap.pipeline.rewritten import Rewriter
+from isamap.rewrite.build import normal
+from isamap.rewrite.rule import Rewriting
+
+
+@dataclass(frozen=True, slots=True)
+class Competed:
+    """The kernel that won, its mappings and the first choice among them.
+
+    ``choice`` is None where some statement has no mapping, rewritten or not.  ``refused`` are
+    rewritings that would have been looked at, had their lemmas been proved.
+    """
+
+    kernel: Kernel
+    enumerations: tuple[Enumeration, ...]
+    choice: Choice | None
+    rewritings: tuple[Rewriting, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+def compete(
+    kernel: Kernel,
+    hardware: Accelerator,
+    enumerations: tuple[Enumeration, ...],
+    options: Options,
+    symbols: Mapping[str, int],
+    tell: Tell,
+) -> Competed:
+    """Return the best kernel that the rules give, which may be the one that was written.
+
+    NoMappingError where every statement has mappings and yet one has none that can be scheduled.
+    """
+    producers = Producers(hardware)
+    may_rewrite = options.rewrite is None or bool(options.rewrite)
+
+    def first(chosen: Kernel, found: Sequence[Enumeration]) -> Choice | None:
+        if not all(one.mappings for one in found):
+            return None
+        return choose(chosen, hardware, found, options.threads, symbols, producers, tell)
+
+    fault: NoMappingError | None = None
+    choice: Choice | None = None
+    try:
+        choice = first(kernel, enumerations)
+    except NoMappingError as error:
+        if not may_rewrite:
+            raise
+        fault = error
+    if not may_rewrite:
+        return Competed(kernel, enumerations, choice)
+    rewriter = Rewriter(
+        hardware, needles(hardware), symbols, options.threads, producers, options.rewrite
+    )
+    own = normal(kernel)
+    current = Competed(own, enumerations, choice)
+    if choice is None:
+        numbers = range(len(own.statements))
+        missing = [n for n in numbers if fault or not enumerations[n].mappings]
+        current = _rewritten(current, rewriter, missing, [(inf, inf) for _ in numbers])
+        if current.rewritings:
+            choice = first(current.kernel, current.enumerations)
+            current = Competed(
+                current.kernel,
+                current.enumerations,
+                choice,
+                current.rewritings,
+                current.refused,
+            )
+        elif fault is not None:
+            raise fault
+        if choice is None:
+            return current
+    before = current
+    tell("rewrite")
+    current = _rewritten(current, rewriter, None, _limits(current, choice, symbols))
+    if not current.rewritings:
+        return Competed(kernel, enumerations, choice, (), current.refused)
+    if current.rewritings != before.rewritings:
+        choice = first(current.kernel, current.enumerations)
+    return Competed(
+        current.kernel, current.enumerations, choice, current.rewritings, current.refused
+    )
+
+
+def _rewritten(
+    before: Competed,
+    rewriter: Rewriter,
+    numbers: Sequence[int] | None,
+    limits: Sequence[tuple[float, float]],
+) -> Competed:
+    """Return what the rules make of some statements: of all, if no numbers are given."""
+    kernel = before.kernel
+    for statement, found in zip(kernel.statements, before.enumerations, strict=True):
+        rewriter.know(statement, found)
+    only = frozenset(range(len(kernel.statements)) if numbers is None else numbers)
+    after = rewriter.rewrite(kernel, limits, only)
+    found_after = tuple(rewriter.mapped(s, after.kernel) for s in after.kernel.statements)
+    rewritings = (*before.rewritings, *after.rewritings)
+    return Competed(after.kernel, found_after, None, rewritings, after.refused)
+
+
+def _limits(
+    current: Competed, choice: Choice, symbols: Mapping[str, int]
+) -> list[tuple[float, float]]:
+    """Return for each statement the cycles of its calls and its estimate, as chosen."""
+    limits = []
+    for scheduled, tried in zip(choice.schedule.statements, choice.alternatives, strict=True):
+        estimates = [
+            a.estimate.cycles for a in tried if a.mapping == scheduled.mapping and a.estimate
+        ]
+        calls = issue_cycles(scheduled.mapping, current.kernel, symbols)
+        limits.append((calls, min(estimates, default=inf)))
+    return limits

@@ -1,0 +1,239 @@
+"""The rewriting search: a kernel's mappings compete with those of the kernels it can become.
+
+What a rewriting costs to try grows with what it promises.  A rule's precondition is looked at
+first; then the least cycles that any instruction could take for the new statements, without
+enumerating anything; then their mappings by a closed form; and only the best few are proved,
+scheduled and lowered.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, prod
+
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.index import Index
+from isamap.ir.nodes import Kernel, Statement
+from isamap.lower.choose import Alternative, alternatives
+from isamap.mapping.find import enumerate_mappings
+from isamap.mapping.matching import Enumeration
+from isamap.mapping.needles import Needles, roots
+from isamap.mapping.produce import Producers
+from isamap.pipeline.result import issue_cycles
+from isamap.pipeline.sizes import TYPICAL_SIZE
+from isamap.rewrite.apply import judge
+from isamap.rewrite.rule import Rewriting
+from isamap.rewrite.rules import Named, rules_for
+from isamap.schedule.rank import quick_cycles
+
+FASTER = 1.25
+"""How much faster the instructions alone must be for a rewriting to be looked into."""
+
+WORTH = 1.1
+"""How much faster the estimate must be for a rewriting to be chosen."""
+
+STEPS = 64
+"""Kernels that one statement can become which are looked at."""
+
+ENUMERATED = 12
+"""Those of them whose mappings are enumerated."""
+
+RANKED = 64
+"""Mappings of a new statement that are compared by a closed form."""
+
+SCHEDULED = 3
+"""Those of them that are proved, scheduled and estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What a kernel has become, by which rewritings in the order in which they were applied, and
+    those that the solver did not prove.
+    """
+
+    kernel: Kernel
+    rewritings: tuple[Rewriting, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A kernel after one or two rewritings; ``group`` are the numbers of the new statements."""
+
+    kernel: Kernel
+    rewritings: tuple[Rewriting, ...]
+    group: range
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """The statements that stand for the one that was rewritten."""
+        return tuple(self.kernel.statements[n] for n in self.group)
+
+
+@dataclass(slots=True)
+class Rewriter:
+    """Looks for better kernels; remembers what it enumerated and estimated."""
+
+    hardware: Accelerator
+    index: Needles
+    symbols: Mapping[str, int]
+    threads: int
+    producers: Producers
+    chosen: Sequence[str] | None = None
+    refused: list[str] = field(default_factory=list)
+    _found: dict[Statement, Enumeration] = field(default_factory=dict)
+    _estimates: dict[Statement, float] = field(default_factory=dict)
+    _rules: tuple[Named, ...] | None = None
+
+    def know(self, statement: Statement, found: Enumeration) -> None:
+        """Remember a statement's mappings."""
+        self._found[statement] = found
+
+    def mapped(self, statement: Statement, kernel: Kernel) -> Enumeration:
+        """Return a statement's mappings."""
+        if statement not in self._found:
+            self._found[statement] = enumerate_mappings(statement, self.index, kernel.permissions)
+        return self._found[statement]
+
+    def rewrite(
+        self, kernel: Kernel, limits: Sequence[tuple[float, float]], only: frozenset[int]
+    ) -> Rewritten:
+        """Return the kernel with those of its statements rewritten that gain by it.
+
+        ``limits`` has for each statement the cycles that its calls take and its estimate (infinity
+        where nothing maps); ``only`` are the statements to look at.
+        """
+        applied: list[Rewriting] = []
+        # From the last to the first, so that the numbers of those before stay what they are.
+        for number in sorted(only, reverse=True):
+            best = self._best(kernel, number, *limits[number])
+            if best is not None:
+                kernel = best.kernel
+                applied += best.rewritings
+        return Rewritten(kernel, tuple(applied), tuple(self.refused))
+
+    def _best(
+        self, kernel: Kernel, number: int, calls: float, estimate: float
+    ) -> _Candidate | None:
+        """Return the best of what one statement can become, if it is better."""
+        within = [
+            (floor, candidate)
+            for candidate in self._candidates(kernel, number)
+            if (floor := self._floor(candidate)) * FASTER <= calls and floor < inf
+        ]
+        within.sort(key=lambda item: item[0])
+        quick = [
+            (cycles, candidate)
+            for _, candidate in within[:ENUMERATED]
+            if (cycles := self._quick(candidate, calls)) < inf
+        ]
+        quick.sort(key=lambda item: item[0])
+        best: _Candidate | None = None
+        for _, candidate in quick[:SCHEDULED]:
+            if not self._proved(candidate):
+                continue
+            cycles = self._estimate(candidate)
+            if cycles * (WORTH if best is None else 1.0) < estimate:
+                best, estimate = candidate, cycles
+        return best
+
+    # --- what a statement can become --------------------------------------------------------------
+    def _candidates(self, kernel: Kernel, number: int) -> Iterator[_Candidate]:
+        """Yield kernels after one rewriting and after two, each once."""
+        if self._rules is None:
+            bodies = [
+                statement
+                for entry in self.hardware.entries
+                if len(entry.instruction.statements) == 1
+                for statement in entry.instruction.statements
+            ]
+            self._rules = rules_for(bodies, self.chosen)
+        start = _Candidate(kernel, (), range(number, number + 1))
+        seen = {start.statements}
+        frontier, count = [start], 0
+        for _ in range(2):
+            reached: list[_Candidate] = []
+            for candidate in frontier:
+                for after in self._after(candidate):
+                    if after.statements in seen:
+                        continue
+                    seen.add(after.statements)
+                    reached.append(after)
+                    count += 1
+                    yield after
+                    if count == STEPS:
+                        return
+            frontier = reached
+
+    def _after(self, before: _Candidate) -> Iterator[_Candidate]:
+        assert self._rules is not None
+        for number in before.group:
+            for _, rule in self._rules:
+                for rewriting in rule(before.kernel, number):
+                    more = len(rewriting.kernel.statements) - len(before.kernel.statements)
+                    group = range(before.group.start, before.group.stop + more)
+                    chain = (*before.rewritings, rewriting)
+                    yield _Candidate(rewriting.kernel, chain, group)
+
+    # --- what that costs, ever more exactly -------------------------------------------------------
+    def _floor(self, candidate: _Candidate) -> float:
+        """Return the least cycles that calls can take, if every one is used in full."""
+        return sum(self._least(statement) for statement in candidate.statements)
+
+    def _least(self, statement: Statement) -> float:
+        pace = max(
+            (
+                prod(axis.extent for axis in needle.axes) / float(needle.entry.throughput or 1)
+                for needle, _ in roots(statement, self.index)
+            ),
+            default=0.0,
+        )
+        sizes = prod(self._size(v.extent) for v in statement.variables)
+        return sizes / pace if pace else inf
+
+    def _size(self, extent: Index) -> int:
+        sizes = {name: self.symbols.get(name, TYPICAL_SIZE) for name in extent.names}
+        return max(1, int(extent.evaluate(sizes)))
+
+    def _quick(self, candidate: _Candidate, calls: float) -> float:
+        """Return cycles by a closed form; infinity where the calls are not faster."""
+        kernel = candidate.kernel
+        buffers = {b.name: b for b in kernel.buffers}
+        cycles = least = 0.0
+        for statement in candidate.statements:
+            mappings = self.mapped(statement, kernel).mappings[:RANKED]
+            if not mappings:
+                return inf
+            least += min(issue_cycles(m, kernel, self.symbols) for m in mappings)
+            if least * FASTER > calls:
+                return inf
+            cycles += min(
+                quick_cycles(m, self.producers, buffers, kernel.permissions) for m in mappings
+            )
+        return cycles
+
+    def _estimate(self, candidate: _Candidate) -> float:
+        kernel = candidate.kernel
+        total = 0.0
+        for number in candidate.group:
+            statement = kernel.statements[number]
+            if statement not in self._estimates:
+                found = self.mapped(statement, kernel)
+                tried = alternatives(
+                    kernel, self.hardware, number, found, self.threads, self.symbols, self.producers
+                )
+                self._estimates[statement] = least_estimate(tried)
+            total += self._estimates[statement]
+        return total
+
+    def _proved(self, candidate: _Candidate) -> bool:
+        """Return whether all lemmas hold; what the solver leaves open is noted."""
+        refused = judge(candidate.rewritings).refused
+        for one in refused:
+            if one.text not in self.refused:
+                self.refused.append(one.text)
+        return not refused
+
+
+def least_estimate(tried: Sequence[Alternative]) -> float:
+    """Return the estimate of the best of some mappings, infinity if none can be scheduled."""
+    return min((a.estimate.cycles for a in tried if a.estimate), default=inf)

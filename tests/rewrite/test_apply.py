@@ -59,7 +59,7 @@ def test_what_the_solver_leaves_open_is_refused() -> None:
     assert "not proved" in found.refused[0].text
 
 
-@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16", "s64", "u8"])
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "s16", "u8"])
 @pytest.mark.parametrize("model", ["bits", "reals"])
 def test_laws_hold_in_the_models_in_which_they_hold(dtype: str, model: Model) -> None:
     own = DTYPES[dtype]

@@ -1,9 +1,10 @@
 """The kernel and its lowered kernel on random inputs: modulo a prime, where nothing rounds.
 
 Two polynomials that are equal at a random point of a large field are equal, but for a probability
-of their degree over the field's size (Schwartz and Zippel).  What is no polynomial (``max``, a
-cast that cuts, an exponential), and integer types, whose width no field shows, are run in the
-declared types besides.
+of their degree over the field's size (Schwartz and Zippel).  Operations that are no polynomials
+(``max``, an exponential) are functions of which only the laws that a compiler may use are known
+(:mod:`isamap.interp.free`); kernels with these, and integer types, whose width no field shows, are
+run in the declared types besides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,17 +17,19 @@ import numpy as np
 from isamap.diagnostics import VerifyError
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.arguments import bind_symbols, inputs_of, outputs_of
-from isamap.interp.arithmetic import field
+from isamap.interp.arithmetic import free
 from isamap.interp.compare import compare
-from isamap.interp.field import MERSENNE, NotPolynomialError
+from isamap.interp.field import MERSENNE
 from isamap.interp.inputs import random_inputs
 from isamap.interp.rounding import Values, literal_value
 from isamap.interp.run import interpret
 from isamap.interp.setup import box_of
-from isamap.ir.index import Index
 from isamap.ir.nodes import Buffer, Expr, Kernel, Op
+from isamap.ir.operations import REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node
+from isamap.lower.nodes import LoweredKernel
+from isamap.proof.sizes import covering_sizes
+from isamap.proof.work import is_affordable
 from isamap.sim.lowered import LoweredFault, run_lowered
 
 CALLS = 300_000
@@ -35,8 +38,8 @@ CALLS = 300_000
 ITERATIONS = 50_000_000
 """Iterations of the kernel, and elements copied, for one run unless more are asked for."""
 
-_SIZES = (37, 64, 7, 100, 1)
-"""Sizes tried for extents without a value: no multiple of a tile first."""
+_POLYNOMIAL = frozenset({"+", "-", "*", "neg", "fma", "cast", "/"})
+"""Operations of a field; a quotient is equal to another one if two polynomials are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,8 @@ class FieldCheck:
 
     ``sizes`` are those of the symbols in each run, ``field_runs`` how many of the runs were modulo
     ``prime`` and ``exact_runs`` how many in the declared types.  ``probability`` bounds the chance
-    that unequal polynomials passed (1.0 where no run was modulo the prime); ``text`` says where
-    they differ, or why fewer runs were made.
+    that unequal polynomials passed; ``text`` says where they differ, why no run was made, or which
+    operations are no polynomials.
     """
 
     verdict: Literal["agrees", "differs", "not run"]
@@ -70,13 +73,16 @@ def field_check(
 ) -> FieldCheck:
     """Compare a lowered kernel with its kernel on random inputs, without any tolerance.
 
-    ``sizes`` are values for the kernel's symbols, one mapping a run (default: two that are no
-    multiples of tiles).  Runs of more than ``calls`` instructions or ``iterations`` are not made.
+    ``sizes`` are values for the kernel's symbols, one mapping a run (default: some under which all
+    code is executed).  Runs of more than ``calls`` instructions or ``iterations`` are not made.
     A fault of the lowered kernel (an access outside an array, a register without value) counts as
     a difference.
     """
-    chosen = [dict(s) for s in (sizes if sizes is not None else default_sizes(kernel, lowered))]
-    fitting = [s for s in chosen if _affordable(kernel, lowered, s, calls, iterations)]
+    if sizes is None:
+        fitting = covering_sizes(kernel, lowered, calls, iterations)
+    else:
+        every = [dict(s) for s in sizes]
+        fitting = [s for s in every if is_affordable(kernel, lowered, s, calls, iterations)]
     seeds = tuple(seeds)
     told = tuple(tuple(sorted(s.items())) for s in fitting)
     if not fitting:
@@ -90,26 +96,12 @@ def field_check(
             return FieldCheck(
                 "differs", MERSENNE, seeds, told, runs.in_field, runs.exact, 1.0, text
             )
+    text = ""
+    if runs.free_functions:
+        text = f"{', '.join(runs.free_functions)} known by general laws only"
     return FieldCheck(
-        "agrees", MERSENNE, seeds, told, runs.in_field, runs.exact, runs.probability, runs.text
+        "agrees", MERSENNE, seeds, told, runs.in_field, runs.exact, runs.probability, text
     )
-
-
-def default_sizes(kernel: Kernel, lowered: LoweredKernel) -> list[dict[str, int]]:
-    """Return at most two choices of the symbols under which every buffer has elements."""
-    found: list[dict[str, int]] = []
-    for size in _SIZES:
-        for step in (6, 0):  # Different sizes first: they tell dimensions apart.
-            symbols = {name: size + step * n for n, name in enumerate(kernel.symbols)}
-            values = bind_symbols(kernel, symbols)
-            shapes = [int(e.evaluate(values)) for b in kernel.buffers for e in b.shape]
-            required = all(index.evaluate(values) >= 0 for index in lowered.requires)
-            if required and min(shapes, default=1) >= 1 and symbols not in found:
-                found.append(symbols)
-                break
-        if len(found) == (2 if kernel.symbols else 1):
-            break
-    return found
 
 
 # --- runs ---------------------------------------------------------------------------------------
@@ -119,30 +111,25 @@ class _Runs:
     def __init__(self, kernel: Kernel, machine: Accelerator, lowered: LoweredKernel) -> None:
         self.kernel, self.machine, self.lowered = kernel, machine, lowered
         self.in_field = self.exact = 0
-        self.probability = 1.0
-        self.text = ""
+        self.probability = 0.0
+        self.free_functions = free_functions(kernel)
         self.types = {b.name: b.dtype for b in kernel.buffers}
 
     def compare(self, symbols: dict[str, int], seeds: Sequence[int]) -> str:
         """Return where the two differ at these sizes, or nothing."""
-        polynomial = True
         missed = 1.0
         for seed in seeds:
             arrays = self._elements(symbols, seed)
+            expected = interpret(self.kernel, arrays, symbols, free())
             try:
-                expected = interpret(self.kernel, arrays, symbols, arithmetic=field())
                 actual = run_lowered(
                     self.lowered,
                     self.machine,
                     arrays,
                     symbols,
                     kernel=self.kernel,
-                    arithmetic=field(),
+                    arithmetic=free(),
                 )
-            except NotPolynomialError as error:
-                self.text = f"run in the declared types only: {error}"
-                polynomial = False
-                break
             except LoweredFault as fault:
                 return str(fault)
             self.in_field += 1
@@ -152,19 +139,19 @@ class _Runs:
                 outputs += expected[buffer.name].size
                 if len(wrong):
                     place = ", ".join(map(str, wrong[0]))
-                    return f"{buffer.name}[{place}] is another polynomial"
+                    return f"{buffer.name}[{place}] is another function of the inputs"
             missed *= min(1.0, outputs * self._degree(symbols) / MERSENNE)
-        if polynomial:
-            self.probability = missed if self.probability == 1.0 else max(self.probability, missed)
-            if not self._has_integers():
-                return ""
-        return self._declared(symbols, seeds)
+        self.probability = max(self.probability, missed)
+        if self.free_functions or self._has_integers():
+            return self._declared(symbols, seeds)
+        return ""
 
     def _declared(self, symbols: dict[str, int], seeds: Sequence[int]) -> str:
         """Return where the two differ in the declared types: random inputs, then extreme ones."""
         for seed in seeds:
             arrays = random_inputs(self.kernel, symbols, seed)
-            for inputs in (arrays, self._extremes(arrays, seed)):
+            both = (arrays, self._extremes(arrays, seed)) if self._has_integers() else (arrays,)
+            for inputs in both:
                 if text := self._differ(inputs, symbols):
                     return text
         return ""
@@ -205,7 +192,7 @@ class _Runs:
             least, most = value_range(buffer)
             array = arrays[buffer.name]
             ends = np.array([least, most]).astype(buffer.dtype.numpy)
-            found[buffer.name] = ends[generator.integers(0, 4, array.shape) > 0]
+            found[buffer.name] = ends[np.minimum(generator.integers(0, 4, array.shape), 1)]
         return found
 
     def _has_integers(self) -> bool:
@@ -232,6 +219,24 @@ def value_range(buffer: Buffer) -> tuple[int, int]:
     return int(low), int(high)
 
 
+def free_functions(kernel: Kernel) -> tuple[str, ...]:
+    """Return the operations of a kernel that are no polynomials, sorted."""
+    found: set[str] = set()
+
+    def visit(expr: Expr) -> None:
+        if isinstance(expr, Op):
+            if expr.op not in _POLYNOMIAL:
+                found.add(expr.op)
+            for arg in expr.args:
+                visit(arg)
+
+    for statement in kernel.statements:
+        visit(statement.value)
+        if statement.reduction not in ("=", "+=", "*="):
+            found.add(REDUCTION_OPERATIONS[statement.reduction])
+    return tuple(sorted(found))
+
+
 def _degree(expr: Expr, degrees: Mapping[str, int]) -> int:
     match expr:
         case Op(op, args, _):
@@ -256,47 +261,3 @@ def _read_as_index(kernel: Kernel) -> frozenset[str]:
         for index in access.indices
         for read in index.reads
     )
-
-
-# --- how much it takes --------------------------------------------------------------------------
-def _affordable(
-    kernel: Kernel,
-    lowered: LoweredKernel,
-    symbols: Mapping[str, int],
-    calls: int,
-    iterations: int,
-) -> bool:
-    values = bind_symbols(kernel, symbols)
-    points = sum(
-        prod(count for _, _, count in box_of(statement, values)) for statement in kernel.statements
-    )
-    if points > iterations:
-        return False
-    made, copied = _work(lowered.body, dict(values))
-    return made <= calls and copied <= iterations
-
-
-def _work(nodes: Sequence[Node], values: dict[str, int]) -> tuple[int, int]:
-    """Return instructions and copied elements; counts that depend on counters are taken at 0."""
-    made = copied = 0
-    for node in nodes:
-        if isinstance(node, Call):
-            made += 1
-        elif isinstance(node, Copy):
-            copied += prod(_number(count, values) for _, count in node.counters)
-            made += 1
-        elif isinstance(node, Loop):
-            count = max(0, _number(node.count, values))
-            below = _work(node.body, {**values, node.counter: 0})
-            made, copied = made + count * below[0] + 1, copied + count * below[1]
-        elif isinstance(node, Guard):
-            both = [_work(part, values) for part in (node.body, node.otherwise)]
-            made, copied = made + max(b[0] for b in both) + 1, copied + max(b[1] for b in both)
-        else:
-            below = _work(node.body, values)
-            made, copied = made + below[0], copied + below[1]
-    return made, copied
-
-
-def _number(index: Index, values: Mapping[str, int]) -> int:
-    return int(index.evaluate(values, lambda _buffer, _indices: 0))

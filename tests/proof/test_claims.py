@@ -1,0 +1,218 @@
+"""What holds of a lowered kernel is proved, and a lowered kernel with a fault is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from isamap.ir.index import const
+from isamap.ir.statements import bind_extents
+from isamap.lower.nodes import Call, Copy, Loop, LoweredKernel, Node, Register, Scope, Window
+from isamap.pipeline.result import Result
+from isamap.proof.bounds import memory_lemmas
+from isamap.proof.field import field_check
+from isamap.proof.parallel import parallel_lemmas
+from isamap.proof.partition import partition_lemmas
+from isamap.proof.registers import register_flow
+from isamap.proof.walk import Malformed, sites
+from isamap.solver.lemma import Lemma, prove
+from tests.proof.samples import BYTES, FIXED, POOL, SAME, SYMBOLIC, changed, mapped
+
+SAMPLES = [
+    (FIXED, "gemm16"),
+    (FIXED, "x86_avx512"),
+    (SYMBOLIC, "x86_avx512"),
+    (SYMBOLIC, "gemm16"),
+    (SYMBOLIC, "portable_c"),
+    (BYTES, "x86_avx512"),
+    (POOL, "x86_avx2"),
+    (SAME, "x86_avx512"),
+]
+
+
+def lemmas(result: Result, lowered: LoweredKernel) -> tuple[Lemma, ...]:
+    bound = bind_extents(result.kernel)
+    found = tuple(sites(lowered))
+    memory = memory_lemmas(bound, result.accelerator, lowered, found)
+    return (*memory, *parallel_lemmas(bound, result.accelerator, lowered, found))
+
+
+def refuted(result: Result, lowered: LoweredKernel) -> set[str]:
+    return {lemma.name for lemma in lemmas(result, lowered) if prove(lemma).verdict == "refuted"}
+
+
+@pytest.mark.parametrize(("text", "hardware"), SAMPLES)
+@pytest.mark.parametrize("threads", [1, 4])
+def test_what_is_lowered_is_proved(text: str, hardware: str, threads: int) -> None:
+    result = mapped(text, hardware, threads)
+    names = set()
+    for lemma in lemmas(result, result.lowered):
+        assert prove(lemma).verdict == "proved", lemma.claim
+        names.add(lemma.name)
+    assert "bounds" in names
+    flow = register_flow(result.accelerator, result.lowered)
+    assert flow.reads > 0
+    assert (flow.faults, flow.undecided) == ((), ())
+    check = field_check(result.kernel, result.accelerator, result.lowered, seeds=(0,))
+    assert check.verdict == "agrees", check.text
+    assert check.probability < 1e-12
+
+
+@pytest.mark.parametrize(("text", "hardware"), SAMPLES)
+def test_ranges_are_cut_into_pieces(text: str, hardware: str) -> None:
+    for schedule in mapped(text, hardware).schedule.statements:
+        found = partition_lemmas(schedule)
+        assert found
+        assert all(prove(lemma).verdict == "proved" for lemma in found)
+        wrong = [
+            replace(le, script=le.script.replace("(mod length", "(div length")) for le in found
+        ]
+        assert all(prove(lemma).verdict == "refuted" for lemma in wrong)
+
+
+@pytest.mark.parametrize(("text", "hardware"), SAMPLES)
+def test_a_window_that_begins_later_leaves_its_array(text: str, hardware: str) -> None:
+    result = mapped(text, hardware)
+    out = next(b.name for b in result.kernel.buffers if b.role == "out")
+
+    def later(node: Node) -> Node | None:
+        match node:
+            case Call(_, operands, _):
+                for name, place in operands:
+                    if isinstance(place, Window) and place.buffer == out:
+                        end = result.lowered.array(out).size
+                        moved = (name, replace(place, offset=place.offset + end))
+                        rest = tuple(o for o in operands if o[0] != name)
+                        return replace(node, operands=(*rest, moved))
+        return None
+
+    wrong = changed(result.lowered, later)
+    assert "bounds" in refuted(result, wrong)
+    assert field_check(result.kernel, result.accelerator, wrong).verdict == "differs"
+
+
+@pytest.mark.parametrize(("text", "hardware"), SAMPLES[2:5])
+def test_one_more_iteration_leaves_an_array(text: str, hardware: str) -> None:
+    result = mapped(text, hardware)
+
+    def more(node: Node) -> Node | None:
+        return replace(node, count=node.count + 1) if isinstance(node, Loop) else None
+
+    assert "bounds" in refuted(result, changed(result.lowered, more))
+
+
+def test_a_copy_that_is_too_long_leaves_its_array() -> None:
+    result = mapped(SYMBOLIC, "gemm16")
+    copies = [s for s in sites(result.lowered) if isinstance(s.node, Copy)]
+    if not copies:
+        pytest.skip("nothing is copied")
+
+    def longer(node: Node) -> Node | None:
+        if not isinstance(node, Copy):
+            return None
+        (name, count), *rest = node.counters
+        return replace(node, counters=((name, count + 1), *rest))
+
+    assert "bounds" in refuted(result, changed(result.lowered, longer))
+
+
+def test_parallel_iterations_that_meet_are_refuted() -> None:
+    result = mapped(SYMBOLIC, "x86_avx512", 4)
+
+    def together(node: Node) -> Node | None:
+        """Let all iterations write where the first one does."""
+        if not (isinstance(node, Loop) and node.parallel):
+            return None
+
+        def first(inner: Node) -> Node:
+            match inner:
+                case Call(_, operands, _):
+                    moved = tuple(
+                        (name, replace(p, offset=p.offset.substitute({node.counter: 0})))
+                        if isinstance(p, Window) and p.buffer == "C"
+                        else (name, p)
+                        for name, p in operands
+                    )
+                    return replace(inner, operands=moved)
+                case Loop() | Scope():
+                    return replace(inner, body=tuple(map(first, inner.body)))
+                case _:
+                    return inner
+
+        return replace(node, body=tuple(map(first, node.body)))
+
+    assert "parallel" in refuted(result, changed(result.lowered, together))
+
+
+def test_an_extent_out_of_its_range_is_refuted() -> None:
+    result = mapped(FIXED, "x86_avx512")
+
+    def empty(node: Node) -> Node | None:
+        if isinstance(node, Call) and node.symbols:
+            return replace(node, symbols=tuple((name, const(0)) for name, _ in node.symbols))
+        return None
+
+    assert "extents" in refuted(result, changed(result.lowered, empty))
+
+
+def test_a_register_that_is_never_loaded_is_found() -> None:
+    result = mapped(FIXED, "x86_avx512")
+
+    def drop(node: Node) -> Node | None:
+        """Replace the first load by nothing."""
+        if isinstance(node, Scope) and isinstance(node.body[0], Call):
+            return replace(node, body=node.body[1:])
+        return None
+
+    flow = register_flow(result.accelerator, changed(result.lowered, drop))
+    assert flow.faults
+    assert "before a write" in flow.faults[0]
+
+
+def test_a_register_of_several_iterations_is_found() -> None:
+    result = mapped(SYMBOLIC, "x86_avx512", 4)
+
+    def widen(node: Node) -> Node | None:
+        """Put the registers of a parallel iteration outside the loop."""
+        if not (isinstance(node, Loop) and node.parallel):
+            return None
+        registers: list[Register] = []
+
+        def without(inner: Node) -> tuple[Node, ...]:
+            match inner:
+                case Scope(own, body):
+                    registers.extend(own)
+                    return tuple(n for part in body for n in without(part))
+                case Loop(_, _, body, _):
+                    return (replace(inner, body=tuple(n for p in body for n in without(p))),)
+                case _:
+                    return (inner,)
+
+        body = tuple(n for part in node.body for n in without(part))
+        return Scope(tuple(registers), (replace(node, body=body),))
+
+    wrong = changed(result.lowered, widen)
+    assert any("parallel" in f for f in register_flow(result.accelerator, wrong).faults)
+
+
+def test_a_counter_that_hides_another_is_refused() -> None:
+    result = mapped(SYMBOLIC, "portable_c")
+
+    def rename(node: Node) -> Node | None:
+        return replace(node, counter="M") if isinstance(node, Loop) else None
+
+    with pytest.raises(Malformed, match="M hides"):
+        list(sites(changed(result.lowered, rename)))
+
+
+def test_what_takes_too_long_is_not_run() -> None:
+    result = mapped(FIXED, "portable_c")
+    check = field_check(result.kernel, result.accelerator, result.lowered, calls=10)
+    assert (check.verdict, check.field_runs) == ("not run", 0)
+    assert check.text
+
+
+def test_a_kernel_with_free_functions_runs_in_its_types_too() -> None:
+    result = mapped(POOL, "x86_avx2")
+    check = field_check(result.kernel, result.accelerator, result.lowered)
+    assert check.exact_runs == 2
+    assert "max" in check.text

@@ -49,10 +49,12 @@ class Bounded:
     """Values with error bounds, under the permissions of a kernel.
 
     ``approximate`` lets quotients and transcendental functions have that relative error besides;
-    ``distribute`` lets products of sums be sums of products.
+    ``distribute`` lets products of sums be sums of products.  ``products`` is a relative error that
+    products of floats may have besides their rounding.
     """
 
     permissions: Permissions
+    products: float = 0.0
 
     def carrier(self, dtype: DType) -> np.dtype[Any]:
         """Return a structured type."""
@@ -176,7 +178,7 @@ class Bounded:
         x, y = np.abs(a["v"]), np.abs(b["v"])
         e = _times(x, b["e"]) + _times(y, a["e"]) + _times(a["e"], b["e"])
         size = _times(a["m"], b["m"]) if self.permissions.distribute else np.abs(v)
-        rounding = float(dtype.epsilon) * (size + e) + _tiny(dtype)
+        rounding = (float(dtype.epsilon) + self.products) * (size + e) + _tiny(dtype)
         exact = self._rounded(v, e, rounding, np.abs(v) + e, dtype)
         exact["m"] = np.maximum(size, exact["m"])
         return exact

@@ -6,6 +6,7 @@ another order, or with fused multiply-adds, stays within it; a wrong element doe
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -51,13 +52,18 @@ def compare(
     actual: Mapping[str, Values],
     symbols: Mapping[str, int] | None = None,
     exact: bool = False,
+    computed: Kernel | None = None,
+    error: Fraction | None = None,
 ) -> Comparison:
     """Compare all outputs of a kernel with the interpreter's; ``arrays`` are the inputs.
 
     Integers must be equal, and so must floats if ``exact``, or if no evaluation rounds.  Arrays of
-    ``actual`` may be flat.  Returns the worst buffer's finding.
+    ``actual`` may be flat.  ``computed`` is the kernel that gave them, where that is another one
+    which equals this one in exact arithmetic: then its roundings count as well.  ``error`` is a
+    relative error that products of floats may have besides.  Returns the worst buffer's finding.
     """
     values = bind_symbols(kernel, symbols or {}, arrays)
+    run = _Run(kernel, computed or kernel, arrays, values, error)
     found = []
     for buffer in outputs_of(kernel):
         wanted = expected[buffer.name]
@@ -65,9 +71,7 @@ def compare(
         points = points.reshape(wanted.size, wanted.ndim)
         got = np.asarray(actual[buffer.name])
         assert got.size == wanted.size, f"{buffer.name} has {wanted.size} elements, not {got.size}"
-        found.append(
-            _compare(kernel, arrays, values, buffer, points, wanted.reshape(-1), got, exact)
-        )
+        found.append(_compare(run, buffer, points, wanted.reshape(-1), got, exact))
     return _merged(found)
 
 
@@ -80,10 +84,13 @@ def compare_at(
     actual: Values,
     symbols: Mapping[str, int] | None = None,
     exact: bool = False,
+    computed: Kernel | None = None,
+    error: Fraction | None = None,
 ) -> Comparison:
-    """Compare elements of one output at ``points``, one row of indices each."""
+    """Compare elements of one output at ``points``, one row of indices each; see compare."""
     values = bind_symbols(kernel, symbols or {}, arrays)
-    return _compare(kernel, arrays, values, kernel.buffer(buffer), points, expected, actual, exact)
+    run = _Run(kernel, computed or kernel, arrays, values, error)
+    return _compare(run, kernel.buffer(buffer), points, expected, actual, exact)
 
 
 def error_bound(
@@ -94,10 +101,46 @@ def error_bound(
     return {b.name: 2.0 * found[b.name]["e"] for b in outputs_of(kernel)}
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What was interpreted and what was computed, on which arrays."""
+
+    kernel: Kernel
+    computed: Kernel
+    arrays: Mapping[str, Values]
+    symbols: Mapping[str, int]
+    error: Fraction | None
+
+    def is_fixed(self, name: str) -> bool:
+        """Return whether every legitimate evaluation gives a buffer the same values."""
+        kernels = dict.fromkeys((self.kernel, self.computed))
+        return not self.error and all(
+            name in fixed_outputs(kernel, self.arrays, self.symbols) for kernel in kernels
+        )
+
+    def bounds(self, buffer: Buffer, points: Values, chosen: Values) -> Values:
+        """Return the bounds of chosen elements: the errors of both computations together."""
+        if not len(chosen):
+            return np.zeros(0)
+        first = self._errors(self.kernel, buffer, points, chosen)
+        if self.computed is self.kernel:
+            return first + first
+        return first + self._errors(self.computed, buffer, points, chosen)
+
+    def _errors(self, kernel: Kernel, buffer: Buffer, points: Values, chosen: Values) -> Values:
+        """Return how far any evaluation of a kernel is from the exact one at chosen elements."""
+        arithmetic = Bounded(kernel.permissions, float(self.error or 0))
+        cost = sum(size_of(box_of(s, self.symbols)) for s in kernel.statements)
+        if cost <= _WHOLE_COST and len(chosen) * 16 > len(points):
+            whole = interpret(kernel, self.arrays, self.symbols, arithmetic)[buffer.name]
+            return np.asarray(whole["e"][tuple(points[chosen].T)]).reshape(-1)
+        name, at = buffer.name, points[chosen]
+        found = interpret_at(kernel, self.arrays, self.symbols, name, at, arithmetic)
+        return np.asarray(found["e"])
+
+
 def _compare(
-    kernel: Kernel,
-    arrays: Mapping[str, Values],
-    symbols: Mapping[str, int],
+    run: _Run,
     buffer: Buffer,
     points: Values,
     expected: Values,
@@ -108,7 +151,7 @@ def _compare(
     if not len(wanted):
         return Comparison(True, buffer.name, (), 0, 0, 0.0, 0.0, 0, 0, "no elements")
     differs = ~_same(wanted, got)
-    exact = exact or not differs.any() or buffer.name in fixed_outputs(kernel, arrays, symbols)
+    exact = exact or not differs.any() or run.is_fixed(buffer.name)
     with np.errstate(all="ignore"):
         difference = np.where(differs, np.abs(got.astype(F64) - wanted.astype(F64)), 0.0)
         difference = np.where(
@@ -116,9 +159,9 @@ def _compare(
         )
     bound = np.zeros(len(wanted))
     if not exact:
-        bound = _quick_bound(kernel, symbols, buffer, wanted)
+        bound = _quick_bound(run.kernel, run.symbols, buffer, wanted)
         doubtful = np.flatnonzero(difference > bound)
-        bound[doubtful] = _bounds(kernel, arrays, symbols, buffer, points, doubtful)
+        bound[doubtful] = run.bounds(buffer, points, doubtful)
     wrong = difference > bound
     return _finding(buffer, points, wanted, got, difference, bound, wrong, exact)
 
@@ -200,23 +243,3 @@ def _quick_bound(
     _, reductions = split(writers[0], box_of(writers[0], symbols))
     bound = size_of(reductions) * float(buffer.dtype.epsilon) * np.abs(wanted.astype(F64))
     return np.asarray(np.where(np.isfinite(bound), bound, 0.0))
-
-
-def _bounds(
-    kernel: Kernel,
-    arrays: Mapping[str, Values],
-    symbols: Mapping[str, int],
-    buffer: Buffer,
-    points: Values,
-    chosen: Values,
-) -> Values:
-    """Return the bounds of chosen elements."""
-    arithmetic = Bounded(kernel.permissions)
-    cost = sum(size_of(box_of(s, symbols)) for s in kernel.statements)
-    if not len(chosen):
-        return np.zeros(0)
-    if cost <= _WHOLE_COST and len(chosen) * 16 > len(points):
-        whole = interpret(kernel, arrays, symbols, arithmetic)[buffer.name]
-        return np.asarray(2.0 * whole["e"][tuple(points[chosen].T)]).reshape(-1)
-    found = interpret_at(kernel, arrays, symbols, buffer.name, points[chosen], arithmetic)
-    return np.asarray(2.0 * found["e"])

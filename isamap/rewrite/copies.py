@@ -24,8 +24,8 @@ def copied(
     """Return a local buffer ``copy`` that holds ``element`` of each element of a buffer."""
     source = kernel.buffer(name)
     names: list[str] = []
-    for _ in source.shape:
-        names.append(fresh(kernel, "i", [*names, copy]))
+    for place in range(len(source.shape)):
+        names.append(fresh(kernel, "ijlxyz"[place % 6], [*names, copy]))
     indices = tuple(map(var, names))
     moved = element(Access(name, indices, source.dtype))
     sizes = dict(zip(names, source.shape, strict=True))

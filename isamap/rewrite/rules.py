@@ -11,6 +11,7 @@ from isamap.rewrite.offset import flip_sign, zero_points
 from isamap.rewrite.rule import Rule
 from isamap.rewrite.shape import shapes_of
 from isamap.rewrite.shaped import inserting, reassociating
+from isamap.rewrite.split_terms import split_terms
 
 Named: TypeAlias = tuple[str, Rule]
 
@@ -20,6 +21,7 @@ RULES: tuple[Named, ...] = (
     ("zero-points", zero_points),
     ("narrow-arithmetic", narrow_arithmetic),
     ("narrow-copies", narrow_copies),
+    ("split-terms", split_terms),
 )
 """The rules that need to know nothing of a machine, each with the name that chooses it."""
 

@@ -15,6 +15,7 @@ _COMMANDS = {
     "map": ("isamap.cli.map", "Map a kernel on to a machine, run the result and check it."),
     "run": ("isamap.cli.run", "Compute a kernel on arrays with the mapped code."),
     "match": ("isamap.cli.match", "List the legal mappings of a kernel; nothing is scheduled."),
+    "explain": ("isamap.cli.explain", "Explain why instructions match a kernel, or do not."),
     "check": ("isamap.cli.check", "Check kernels and hardware descriptions; nothing is run."),
     "hw": ("isamap.cli.hw", "List and show the shipped hardware descriptions."),
 }

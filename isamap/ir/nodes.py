@@ -144,6 +144,8 @@ class Permissions:
     finite: bool = True
     distribute: bool = False
     approximate: Fraction | None = None
+    spans: tuple[tuple[str, Span], ...] = field(default=(), compare=False, repr=False)
+    """Where the text says so, by name: ``reassociate`` for ``no reassociate``."""
 
 
 @dataclass(frozen=True, slots=True)

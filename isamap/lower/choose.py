@@ -184,6 +184,7 @@ def _no_mapping(
         "E301",
         f"nothing on {accelerator.name} computes the statement that writes {target}",
         enumeration.statement.span,
-        hint="map on portable_c, or extend the description by it, to run it as scalar C",
+        hint="'isamap explain' says more and tries changes; map on portable_c, or extend the "
+        "description by it, to run it as scalar C",
         notes=reasons[:10],
     )

@@ -15,6 +15,7 @@ from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.layout import ARRAY_ALIGNMENT
 from isamap.mapping.operand import dense_fragment
 from isamap.mapping.steps import FromMemory, Step
+from isamap.mapping.unreachable import kind_of, missing
 from isamap.schedule.schedule import Level
 
 Tile = tuple[tuple[str, int], ...]
@@ -215,7 +216,8 @@ class Nest:
             staged = self._stage_reference(register)
             step = self.context.producers.make(target, self._dense(), {target: staged})
             if step is None:
-                raise _bad(f"no instruction loads a whole register of {register.storage}")
+                why = missing(self.context.producers, target, self._dense(), {target: staged})
+                raise _bad(f"the result's register cannot be loaded: {why}")
         emitter.make_into(step, here, register)
 
     def _finish(self, emitter: Emitter, here: Position, register: Register) -> None:
@@ -227,7 +229,9 @@ class Nest:
         staged = self._stage_reference(register)
         store = self.context.producers.store(self._dense(), staged)
         if store is None:
-            raise _bad(f"no instruction stores a register of {register.storage} to memory")
+            raise _bad(
+                f"no instruction takes {kind_of(self._dense())} from {register.storage} to memory"
+            )
         emitter.store(store, here, register, staged)
         emitter.nodes.append(self._stage_copy(here, inward=False))
 
@@ -384,7 +388,8 @@ class Nest:
         wanted = self.at.result(partial)
         if found is None or wanted is None:
             raise _bad(
-                f"{self.statement.target.buffer} does not lie as {self.at.needle.name} writes it"
+                f"{self.statement.target.buffer} does not lie as {self.at.needle.name} writes it: "
+                f"{self.at.store_misfit(partial)}"
             )
         symbols.update(bind(found.limits, found.pitches, wanted, here, False))
         return Window(self.at.output.array, here.at(self.at.output.offset))

@@ -12,7 +12,7 @@ from isamap.lower.context import Context
 from isamap.lower.nodes import Copy
 from isamap.lower.packing import packing_copies, padded_copy
 from isamap.mapping.filler import fillers
-from isamap.mapping.fit import Fit, fit
+from isamap.mapping.fit import Fit, fit_or_why
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.layout import PlacedDigit, direct, padded
 from isamap.mapping.operand import (
@@ -23,6 +23,7 @@ from isamap.mapping.operand import (
     packed,
 )
 from isamap.mapping.steps import FromImmediate, FromMemory, Source, Step, Store
+from isamap.mapping.unreachable import missing
 from isamap.schedule.schedule import StatementSchedule
 
 
@@ -180,8 +181,8 @@ class StatementLowering:
         step = producers.make(expr, wanted, references)
         if step is None:
             raise _bad(
-                f"no instruction brings operand '{operand}' of {self.needle.name} into "
-                f"{buffer.storage}"
+                f"operand '{operand}' of {self.needle.name} cannot be brought to it: "
+                + missing(producers, expr, wanted, references)
             )
         return step
 
@@ -193,16 +194,31 @@ class StatementLowering:
         if not reference.guards:
             found = self._fit(operand, wanted, reference, storing=False)
         if found is None:
-            raise _bad(f"{expr.buffer} does not lie as operand '{operand}' wants it")
+            raise _bad(
+                f"{expr.buffer} does not lie as operand '{operand}' wants it: "
+                + self._misfit(operand, wanted, reference)
+            )
         return RootInput(FromMemory(reference), found)
+
+    def _misfit(self, operand: str, wanted: Fragment, reference: Reference) -> str:
+        if reference.guards:
+            return "it is read outside its shape"
+        found = self._fit_or_why(operand, wanted, reference, storing=False)
+        return found if isinstance(found, str) else ""
 
     def _fit(
         self, operand: str, wanted: Fragment, reference: Reference, storing: bool
     ) -> Fit | None:
+        found = self._fit_or_why(operand, wanted, reference, storing)
+        return None if isinstance(found, str) else found
+
+    def _fit_or_why(
+        self, operand: str, wanted: Fragment, reference: Reference, storing: bool
+    ) -> Fit | str:
         instruction = self.entry.instruction
         access = needle_access(self.matching, operand)
         axes = tuple(index.name or "" for index in access.indices)
-        return fit(
+        return fit_or_why(
             self.entry,
             instruction.operand(operand),
             access,
@@ -290,6 +306,14 @@ class StatementLowering:
         if wanted is None:
             return None
         return self._fit(self.needle.target.buffer, wanted, self.output, storing=True)
+
+    def store_misfit(self, partial: frozenset[str]) -> str:
+        """Return why :meth:`store_fit` has no answer."""
+        wanted = self.result(partial)
+        if wanted is None:
+            return "its elements are not one block of plain digits"
+        found = self._fit_or_why(self.needle.target.buffer, wanted, self.output, storing=True)
+        return found if isinstance(found, str) else ""
 
     def result_digits(self) -> tuple[tuple[PlacedDigit, ...], ...]:
         """Return the digits along each dimension of the result."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations
 
+from isamap.mapping.laws import Breach
 from isamap.mapping.linear import Vector, in_span
 from isamap.mapping.problem import Local
 from isamap.solver.models import Named
@@ -18,8 +19,19 @@ def demands(local: Local, inner: tuple[int, ...]) -> tuple[Named, ...] | None:
     """Return the clauses that placements with exactly these inner variables must satisfy.
 
     They are laws 1, 2 and 4a; the dependencies of law 4b are left to the checker.  None if no
-    placement satisfies them.  Auxiliary variables follow the placements' own.
+    placement satisfies them.  Auxiliary variables follow the placements' own.  Each clause is named
+    by the breach that it rules out; those that only say which variables are inner by None.
     """
+    found = []
+    for clause in named_demands(local, inner):
+        if not clause.literals:
+            return None
+        found.append(clause)
+    return tuple(found) or None
+
+
+def named_demands(local: Local, inner: tuple[int, ...]) -> Iterator[Named]:
+    """Yield the clauses of :func:`demands`; one that nothing can satisfy has no literals."""
     chosen = set(inner)
     forms = [
         f
@@ -27,42 +39,36 @@ def demands(local: Local, inner: tuple[int, ...]) -> tuple[Named, ...] | None:
         if {v for v, c in enumerate(form) if c} <= chosen
         and any((f, axis) not in local.outside for axis in range(local.axes))
     ]
-    if not forms:
-        return None
-    try:
-        return tuple(_all(local, inner, forms))
-    except _Impossible:
-        return None
-
-
-class _Impossible(Exception):
-    """Some law cannot be satisfied."""
+    if forms:
+        yield from _all(local, inner, forms)
 
 
 def _all(local: Local, inner: tuple[int, ...], forms: Sequence[int]) -> Iterator[Named]:
     vectors = tuple(_restrict(local.forms[f], inner) for f in forms)
     rows = [{_restrict(r, inner) for r in group} for group in local.rows]
     yield from _fixed(local, forms, vectors, rows[0])
-    for n, v in enumerate(inner):
+    for v in inner:
         here = [f for f in forms if local.forms[f][v]]
-        yield _clause(f"variable {n} is inner", _on(local, here, range(local.axes)))
+        yield Named(None, _on(local, here, range(local.axes)))
     for t, group in enumerate(rows):
         for target in sorted(group):
             for missing in _outside(vectors, target):
                 beyond = [forms[m] for m in missing]
-                yield _clause(f"operand {t} is defined", _on(local, beyond, local.sees[t]))
+                breach = Breach(1, t, _widened(target, inner, local.size))
+                yield Named(breach, _on(local, beyond, local.sees[t]))
     auxiliary = len(local.forms) * local.axes
     for witness in local.witnesses:
         for n in range(len(inner)):
             unit = tuple(int(m == n) for m in range(len(inner)))
+            breach = Breach(4, min(witness), _widened(unit, inner, local.size))
             choices = []
             for t in sorted(witness):
                 auxiliary += 1
                 choices.append(auxiliary)
                 for missing in _outside(vectors, unit):
                     seen = _on(local, [forms[m] for m in missing], local.sees[t])
-                    yield Named("padding is harmless", (-auxiliary, *seen))
-            yield Named("padding is harmless", tuple(choices))
+                    yield Named(breach, (-auxiliary, *seen))
+            yield Named(breach, tuple(choices))
 
 
 def _fixed(
@@ -72,35 +78,36 @@ def _fixed(
     for f in range(len(local.forms)):
         for axis in range(local.axes):
             if f not in forms:
-                yield Named("variable is outer", (-literal(local, f, axis),))
+                yield Named(None, (-literal(local, f, axis),))
             elif (f, axis) in local.barred:
-                yield Named("order is kept", (-literal(local, f, axis),))
+                yield Named(Breach(0, 0, local.forms[f]), (-literal(local, f, axis),))
             elif (f, axis) in local.outside:
-                yield Named("in the family", (-literal(local, f, axis),))
+                yield Named(Breach(6, 0, local.forms[f]), (-literal(local, f, axis),))
             elif (
                 local.owned
                 and axis in local.sees[0]
                 and not in_span(outputs, vectors[forms.index(f)])
             ):
-                yield Named("outputs are owned", (-literal(local, f, axis),))
+                yield Named(Breach(2, 0, local.forms[f]), (-literal(local, f, axis),))
         if local.once and f in forms:
             for one, other in combinations(range(local.axes), 2):
                 pair = (-literal(local, f, one), -literal(local, f, other))
-                yield Named("on one axis", pair)
+                yield Named(Breach(6, 0, local.forms[f]), pair)
 
 
 def _on(local: Local, forms: Sequence[int], axes: range | frozenset[int]) -> tuple[int, ...]:
     return tuple(literal(local, f, axis) for f in forms for axis in sorted(axes))
 
 
-def _clause(name: str, literals: tuple[int, ...]) -> Named:
-    if not literals:
-        raise _Impossible
-    return Named(name, literals)
-
-
 def _restrict(vector: Vector, inner: tuple[int, ...]) -> Vector:
     return tuple(vector[v] for v in inner)
+
+
+def _widened(vector: Vector, inner: tuple[int, ...], size: int) -> Vector:
+    wide = [0] * size
+    for v, c in zip(inner, vector, strict=True):
+        wide[v] = c
+    return tuple(wide)
 
 
 @lru_cache(maxsize=100_000)

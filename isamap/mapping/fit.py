@@ -32,11 +32,29 @@ def fit(
     ``axes`` names the instruction's axis along each dimension of ``fragment``; ``access`` is the
     instruction's access of the operand.
     """
+    found = fit_or_why(entry, operand, access, axes, fragment, reference, filler, storing=storing)
+    return None if isinstance(found, str) else found
+
+
+def fit_or_why(
+    entry: Entry,
+    operand: Buffer,
+    access: Access,
+    axes: tuple[str, ...],
+    fragment: Fragment,
+    reference: Reference,
+    filler: Literal | None,
+    storing: bool = False,
+) -> Fit | str:
+    """Return what :func:`fit` returns, or why the operand does not take the elements."""
+    name, array = operand.name, reference.array
     if reference.alignment % entry.align.get(operand.name, 1):
-        return None
+        return (
+            f"{array} is aligned to {reference.alignment} bytes, {name} wants {entry.align[name]}"
+        )
     packed = reference.dense is not None
     if packed and reference.dense != fragment.shape:
-        return None
+        return f"{array} is packed in another shape than {name} has"
     extents = {e.name: e for e in entry.instruction.extents}
     # An extent with a range is a limit: its value follows the live elements, not a pitch.
     free = {e.name for e in entry.instruction.extents if e.value is None and e.range is None}
@@ -44,9 +62,9 @@ def fit(
     limits: dict[str, int] = {}
     pitches: dict[str, Index] = {}
     if any(not index.is_linear_in(axes) or index.offset for index in access.indices):
-        return None
+        return f"an index of {name} is not a plain sum of axes"
     if any(index.names - set(axes) for index in access.indices):
-        return None
+        return f"an index of {name} uses other names than axes"
     dense = row_major(fragment.shape)
     for dim, axis in enumerate(axes):
         own = const(0)
@@ -56,28 +74,38 @@ def fit(
         reach = fragment.shape[dim] if packed else fragment.extent(dim)
         wanted = dense[dim] if packed else reference.stride(fragment, dim)
         if wanted is None:
-            return None
+            return f"{array} has no one pitch along {axis}"
         if reach > 1 and not _agree(own, wanted, free, pitches):
-            return None
+            return f"{array} lies with pitch {wanted} along {axis}, {name} with {own}"
         limit = _limit(operand, access, axis)
         if not whole:
             if not _is_rectangular(fragment, dim):
-                return None
+                return f"the elements in use along {axis} are not its first ones"
             if own.constant == 0 and not storing:
                 if dim in fragment.filled:
-                    return None
+                    return (
+                        f"{name} repeats one element along {axis}, where some must hold "
+                        f"{_text(filler)}"
+                    )
                 continue
             if limit is None or (not storing and operand.pad is None):
-                return None
+                return (
+                    f"{name} always takes {fragment.shape[dim]} elements along {axis}, "
+                    "and fewer are there"
+                )
             if dim in fragment.filled and not storing and not _pads_with(operand, filler):
-                return None
+                return f"{name} does not fill up with {_text(filler)} along {axis}"
         if limit is not None:
             span = extents[limit].range
             if span is not None and (span[0] > 1 or span[1] <= fragment.shape[dim]):
-                return None
+                return f"{name} cannot take every number of elements along {axis}"
             if limits.setdefault(limit, dim) != dim:
-                return None
+                return f"one extent of {name} bounds two axes"
     return Fit(tuple(limits.items()), tuple(pitches.items()))
+
+
+def _text(filler: Literal | None) -> str:
+    return filler.text if filler is not None else "a constant"
 
 
 def _pads_with(operand: Buffer, filler: Literal | None) -> bool:

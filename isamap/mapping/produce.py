@@ -70,6 +70,11 @@ class Producers:
         return self._kinds[storage] == "immediate"
 
     # --- making a fragment ----------------------------------------------------------------------
+    def making(self, fragment: Fragment) -> tuple[Producer, ...]:
+        """Return what writes fragments of this storage, type and shape, the fastest first."""
+        key = (fragment.storage, fragment.dtype.name, fragment.shape)
+        return tuple(self._making.get(key, ()))
+
     def make(
         self,
         expr: Expr,
@@ -112,7 +117,7 @@ class Producers:
         for name, expr in bound.items():
             operand = entry.instruction.operand(name)
             assert operand.storage is not None
-            access = _access_of(producer.value, name)
+            access = access_of(producer.value, name)
             if self.is_immediate(operand.storage):
                 if not _is_constant(expr, fragment) or operand.shape:
                     return None
@@ -126,7 +131,7 @@ class Producers:
                 if not isinstance(expr, Access) or expr not in references:
                     return None
                 reference = references[expr]
-                filler = self._filler(producer, fragment)
+                filler = self.filler(producer, fragment)
                 found = fit(entry, operand, access, producer.axes, fragment, reference, filler)
                 if found is None or not _merge(limits, found.limits):
                     return None
@@ -138,7 +143,7 @@ class Producers:
                     guarded = reference
                 inputs.append((name, FromMemory(reference)))
             else:
-                wanted = self._operand_fragment(producer, operand, access, fragment, expr)
+                wanted = self.operand_fragment(producer, operand, access, fragment, expr)
                 step = wanted and self.make(expr, wanted, references, visited)
                 if not step:
                     return None
@@ -163,7 +168,7 @@ class Producers:
             otherwise,
         )
 
-    def _filler(self, producer: Producer, fragment: Fragment) -> Literal | None:
+    def filler(self, producer: Producer, fragment: Fragment) -> Literal | None:
         """Return what a pad must be for dead elements to come out as the fragment's filler."""
         filler = fragment.filler
         if filler is None or isinstance(producer.value, Access):
@@ -173,7 +178,7 @@ class Producers:
                 return Literal("0.0" if dtype.is_float else "0", dtype)
         return None
 
-    def _operand_fragment(
+    def operand_fragment(
         self,
         producer: Producer,
         operand: Buffer,
@@ -205,7 +210,7 @@ class Producers:
             return None
         filler = None
         if any(fragment.has_dead(d) for d in fragment.filled):
-            filler = self._filler(producer, fragment)
+            filler = self.filler(producer, fragment)
             if filler is None or len(filled) != len(fragment.filled):
                 return None
         return Fragment(
@@ -356,14 +361,15 @@ def _fixed(buffer: Buffer) -> tuple[int, ...] | None:
     return tuple(e for e in shape if e is not None) if None not in shape else None
 
 
-def _access_of(value: Expr, operand: str) -> Access:
+def access_of(value: Expr, operand: str) -> Access:
+    """Return the access of an operand in a producer's value."""
     match value:
         case Access(name, _, _) if name == operand:
             return value
         case Op(_, args, _):
             for arg in args:
                 if operand in _operand_names(arg):
-                    return _access_of(arg, operand)
+                    return access_of(arg, operand)
     raise AssertionError(f"{operand} is no operand of the body")
 
 

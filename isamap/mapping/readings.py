@@ -10,6 +10,9 @@ from isamap.ir.statements import accesses, substitute_expr
 from isamap.mapping.matching import Axis, Needle
 from isamap.mapping.rows import entangled, row, split
 
+MOVES = "it only moves data"
+"""The reason why a movement is no needle."""
+
 CASTS = ("cast", "sat")
 MEMORY_KINDS = ("memory", "cache")
 
@@ -31,6 +34,11 @@ class Readings:
 
     needles: tuple[Needle, ...]
     reason: str = ""
+
+    @property
+    def moves(self) -> bool:
+        """Whether the entry is none because it only moves data."""
+        return self.reason == MOVES
 
 
 def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
@@ -142,7 +150,7 @@ class _Reader:
         tied = self.target.buffer if self._reads_target(self.value) else None
         if self._is_movement():
             if self._kind(self.target.buffer) not in MEMORY_KINDS or tied:
-                return Readings((), "it only moves data")
+                return Readings((), MOVES)
             return Readings((self._needle("=", self.value, None),))
         return Readings((self._needle("=", self.value, tied), *self._as_reduction(tied)))
 

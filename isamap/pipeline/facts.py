@@ -23,7 +23,7 @@ def report_facts(report: Report) -> Facts:
     kernel, symbols = result.kernel, result.symbols
     names = [s.name for s in result.statements]
     return {
-        **_head(kernel, result.accelerator),
+        **head(kernel, result.accelerator),
         "sizes_assumed": dict(symbols),
         "iterations": iterations(kernel, symbols),
         "statements": [
@@ -61,7 +61,7 @@ def match_facts(
     """Return the document that ``isamap match --json`` prints."""
     names = statement_names(kernel)
     return {
-        **_head(kernel, hardware),
+        **head(kernel, hardware),
         "statements": [
             _statement(name, statement, found, kernel, {})
             for name, statement, found in zip(names, kernel.statements, enumerations, strict=True)
@@ -115,7 +115,8 @@ def rewriting_facts(before: Statement, rewriting: Rewriting) -> Facts:
     }
 
 
-def _head(kernel: Kernel, hardware: Accelerator) -> Facts:
+def head(kernel: Kernel, hardware: Accelerator) -> Facts:
+    """Return what every document begins with: which kernel, at which sizes, on which machine."""
     return {
         "version": __version__,
         "kernel": kernel.name,

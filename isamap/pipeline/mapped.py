@@ -116,7 +116,8 @@ def _unmapped(
         "E721",
         text,
         statement.span,
-        hint="portable_c has every operation; 'extends: portable_c' adds it to a description",
+        hint="'isamap explain' says more and tries changes; portable_c has every operation: "
+        "'extends: portable_c' adds it to a description",
         notes=tuple(Diagnostic("", line, severity="note") for line in nearest),
     )
 

@@ -82,9 +82,8 @@ def first_treatments(
         kinds = treatments.feasible(operand)
         if kinds is None:
             name = mapping.matching.needle.name
-            raise ScheduleError(
-                Diagnostic("E401", f"operand '{operand}' of {name} cannot be brought to it")
-            )
+            text = f"operand '{operand}' of {name} cannot be brought to it: "
+            raise ScheduleError(Diagnostic("E401", text + treatments.lacking(operand)))
         chosen += kinds
         costs[operand] = treatments.own_cost(operand, kinds)
     return chosen, costs

@@ -4,14 +4,16 @@ from collections.abc import Mapping as Dict
 
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Literal, Permissions
+from isamap.ir.printer import print_expr
 from isamap.ir.statements import accesses
 from isamap.mapping.filler import fillers
-from isamap.mapping.fit import fit
+from isamap.mapping.fit import fit, fit_or_why
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.layout import direct, padded
 from isamap.mapping.matching import Mapping
 from isamap.mapping.operand import dense_fragment, fragment, needle_access, packed
 from isamap.mapping.produce import Producers
+from isamap.mapping.unreachable import missing
 from isamap.schedule.schedule import Treatment
 
 
@@ -57,6 +59,41 @@ class Treatments:
             if self.cost(operand, kind) is not None:
                 return (kind,) * len(found)
         return None
+
+    def lacking(self, operand: str) -> str:
+        """Return what the machine lacks to make an operand that no treatment can make."""
+        expr = self.mapping.matching.bound(operand)
+        found = "its elements have no order that packing can give"
+        kinds: tuple[Treatment, ...] = ("packed", "padded", "direct")
+        for kind in kinds:
+            references = {a: self.reference(operand, a, kind) for a in accesses(expr)}
+            known = {a: r for a, r in references.items() if r is not None}
+            if len(known) < len(references):
+                continue
+            for partial in (frozenset[str](), self.ragged):
+                wanted = fragment(self.mapping, operand, partial, self.fillers.get(operand))
+                wanted = wanted or dense_fragment(self.mapping, operand)
+                if wanted is not None and self._cost(operand, wanted, known) is None:
+                    return self._lack(operand, wanted, known)
+        return found
+
+    def _lack(self, operand: str, wanted: Fragment, references: Dict[Access, Reference]) -> str:
+        expr = self.mapping.matching.bound(operand)
+        if self.producers.is_immediate(wanted.storage):
+            return f"{print_expr(expr)} is no constant, and it lies in {wanted.storage}"
+        if not self.producers.is_memory(wanted.storage):
+            return missing(self.producers, expr, wanted, references)
+        if not isinstance(expr, Access):
+            return f"it reads memory, where {print_expr(expr)} is not"
+        if references[expr].guards:
+            return f"it reads memory, and {print_expr(expr)} leaves its buffer"
+        entry = self.mapping.matching.needle.entry
+        access = needle_access(self.mapping.matching, operand)
+        axes = tuple(index.name or "" for index in access.indices)
+        declared = entry.instruction.operand(operand)
+        filler = self.fillers.get(operand)
+        why = fit_or_why(entry, declared, access, axes, wanted, references[expr], filler)
+        return why if isinstance(why, str) else ""
 
     def own_cost(self, operand: str, kinds: tuple[Treatment, ...]) -> float:
         """Return the cycles of one fragment under treatments that :meth:`feasible` gave."""

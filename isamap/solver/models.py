@@ -3,7 +3,7 @@
 This is the only place that knows Z3; it is imported on first use because that takes 0.1 s.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +22,9 @@ class Unknown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A clause with the name of the demand that it stands for."""
+    """A clause with the demand that it stands for: any value, that of all its clauses."""
 
-    name: str
+    name: Hashable
     literals: tuple[int, ...]
 
 
@@ -66,3 +66,42 @@ class Models:
             )
         if answer != self._z3.unsat:
             raise Unknown(self._solver.reason_unknown())
+
+
+def conflict(clauses: Sequence[Named], milliseconds: int = 10_000) -> tuple[Hashable, ...] | None:
+    """Return a smallest set of demands that contradict each other, None if all can be met.
+
+    None of the set can be left out; clauses named None are given and never part of it.  The solver
+    proposes a core, which is reduced by trying to do without each of its demands, the last one
+    first.  :class:`Unknown` if the solver gives up.
+    """
+    import z3
+
+    solver: Any = z3.SolverFor("QF_FD")
+    solver.set("timeout", milliseconds)
+    names = list(dict.fromkeys(c.name for c in clauses if c.name is not None))
+    switches = {name: z3.Bool(f"s{n}") for n, name in enumerate(names)}
+    for clause in clauses:
+        literals = [
+            z3.Bool(f"b{abs(n)}") if n > 0 else z3.Not(z3.Bool(f"b{abs(n)}"))
+            for n in clause.literals
+        ]
+        if clause.name is not None:
+            literals.append(z3.Not(switches[clause.name]))
+        solver.add(z3.Or(literals))
+
+    def is_met(chosen: Sequence[Hashable]) -> bool:
+        answer = solver.check([switches[name] for name in chosen])
+        if answer == z3.unknown:
+            raise Unknown(solver.reason_unknown())
+        return bool(answer == z3.sat)
+
+    if is_met(names):
+        return None
+    reached = {str(switch) for switch in solver.unsat_core()}
+    core = [name for name in names if str(switches[name]) in reached]
+    for name in reversed(core):
+        rest = [other for other in core if other != name]
+        if not is_met(rest):
+            core = rest
+    return tuple(core)

@@ -139,6 +139,7 @@ def permissions(scope: Scope, definition: Definition) -> Permissions:
         flags.get("finite", True),
         flags.get("distribute", False),
         bound,
+        tuple((item.name.text, scope.span(item.name)) for item in definition.permits),
     )
 
 

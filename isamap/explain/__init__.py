@@ -1,0 +1,1 @@
+"""Why an instruction computes a statement, computes it badly, or does not compute it."""

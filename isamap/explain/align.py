@@ -1,0 +1,333 @@
+"""The smallest set of differences between an instruction's body and a kernel's expression."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import permutations
+
+from isamap.explain.explanation import Effect, Reason
+from isamap.ir.dtype import DType
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op
+from isamap.ir.operations import OPERATIONS
+from isamap.ir.printer import print_expr
+from isamap.ir.statements import identity
+from isamap.mapping.pattern import size
+from isamap.mapping.readings import REDUCTIONS
+
+KEPT = 6
+"""Alignments of a pair of subexpressions that are kept, the cheapest first."""
+
+CONVERSIONS = ("cast", "sat")
+
+_WORSE: tuple[Effect, ...] = ("same", "trust", "overflow", "rounding", "different")
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """How an expression becomes an instance of a pattern.
+
+    ``changed`` is the expression after the changes, None where they are not known; ``bound`` what
+    the operands then stand for; ``effect`` what the changes do to the value, ``steps``
+    the changes in words.
+    """
+
+    cost: int
+    differences: tuple[Reason, ...]
+    changed: Expr | None
+    bound: tuple[tuple[str, Expr], ...] = ()
+    effect: Effect = "same"
+    steps: tuple[str, ...] = ()
+
+    @property
+    def order(self) -> tuple[int, bool, int]:
+        """Cheapest first; among equals those that can be carried out, and change least."""
+        return self.cost, self.changed is None, _WORSE.index(self.effect)
+
+
+def align(pattern: Expr, expr: Expr) -> tuple[Alignment, ...]:
+    """Return the cheapest ways to make ``expr`` an instance of ``pattern``, the cheapest first.
+
+    Arguments of commutative operations may be exchanged freely; an operand of the pattern stands
+    for any subexpression of its type.  A difference is a type, a conversion that one side lacks,
+    another operation, an exchange of arguments, a literal, or an operation that the expression has
+    not at all.  There is always at least one way.
+    """
+    found = _Aligner({}).pair(pattern, expr)
+    return tuple(sorted((_consistent(a) for a in found), key=lambda a: a.order))
+
+
+def worse(one: Effect, other: Effect) -> Effect:
+    """Return the graver of two effects on a value."""
+    return max(one, other, key=_WORSE.index)
+
+
+def _consistent(found: Alignment) -> Alignment:
+    """Add a difference for each operand that would have to be two things at once."""
+    first: dict[str, Expr] = {}
+    extra = []
+    for name, expr in found.bound:
+        if first.setdefault(name, expr) != expr:
+            text = f"its operand {name} occurs twice, and would be {_t(first[name])} and {_t(expr)}"
+            extra.append(Reason("operand", text, expr.span))
+    if not extra:
+        return found
+    return replace(
+        found,
+        cost=found.cost + len(extra),
+        differences=(*found.differences, *extra),
+        changed=None,
+    )
+
+
+@dataclass(slots=True)
+class _Aligner:
+    """Aligns pairs of subexpressions, each pair once."""
+
+    known: dict[tuple[int, int], tuple[Alignment, ...]]
+
+    def pair(self, pattern: Expr, expr: Expr) -> tuple[Alignment, ...]:
+        key = id(pattern), id(expr)
+        if key not in self.known:
+            found: dict[object, Alignment] = {}
+            for one in sorted(self._ways(pattern, expr), key=lambda a: a.order):
+                found.setdefault((one.bound, one.changed), one)
+            self.known[key] = tuple(found.values())[:KEPT]
+        return self.known[key]
+
+    def _ways(self, pattern: Expr, expr: Expr) -> Iterator[Alignment]:
+        # What the kernel converts and the instruction does not.
+        if isinstance(expr, Op) and expr.op in CONVERSIONS and not _is_same(pattern, expr):
+            text = f"{_t(expr)} converts to {expr.dtype}, the instruction does not"
+            reason = Reason("conversion", text, expr.span, pattern.span)
+            step = f"leave out the conversion of {_t(expr.args[0])} to {expr.dtype}"
+            effect = conversion_effect(expr.args[0].dtype, expr.dtype)
+            for one in self.pair(pattern, expr.args[0]):
+                yield _more(one, reason, step, one.changed, effect)
+        match pattern:
+            case Access(name, _, dtype):
+                yield _leaf(name, dtype, pattern, expr)
+            case Literal():
+                yield _constant(pattern, expr)
+            case Coordinate():
+                text = "it uses the position of an element as data"
+                yield Alignment(3, (Reason("operand", text, expr.span, pattern.span),), None)
+            case Op():
+                yield from self._operation(pattern, expr)
+
+    def _operation(self, pattern: Op, expr: Expr) -> Iterator[Alignment]:
+        facts = OPERATIONS[pattern.op]
+        if pattern.op in CONVERSIONS and not _is_same(pattern, expr):
+            yield from self._converted(pattern, expr)
+            if isinstance(expr, Op) and expr.op in CONVERSIONS:
+                text = f"it computes {_t(pattern)}, {_t(expr)} is {_name(expr)}"
+                other = Reason("conversion", text, expr.span, pattern.span)
+                step = f"write {_name(pattern)} for {_name(expr)}"
+                yield from self._arguments(pattern, expr.args, other, step)
+        if isinstance(expr, Op) and len(expr.args) == len(pattern.args):
+            if _is_same(pattern, expr):
+                for order in permutations(range(len(expr.args))):
+                    swapped = list(order) != sorted(order) and not facts.commutative
+                    reason = None
+                    if swapped:
+                        text = f"it computes {_t(pattern)}: the operands of {_t(expr)} are the "
+                        text += "other way round"
+                        reason = Reason("order", text, expr.span, pattern.span)
+                    args = tuple(expr.args[n] for n in order)
+                    effect = _computed_in(args[-1].dtype, pattern.args[-1].dtype)
+                    for one in self._arguments(pattern, args, reason, _exchange(expr)):
+                        yield replace(one, effect=worse(one.effect, effect))
+            elif not {pattern.op, expr.op} & set(CONVERSIONS):
+                text = f"it computes {_name(pattern)}, {_t(expr)} is {_name(expr)}"
+                reason = Reason("operation", text, expr.span, pattern.span)
+                step = f"write {_name(pattern)} for {_name(expr)}"
+                yield from self._arguments(pattern, expr.args, reason, step)
+        yield from self._neutral(pattern, expr)
+        text = f"it computes {_t(pattern)}, {_t(expr)} is {_what(expr)}"
+        reason = Reason("operation", text, expr.span, pattern.span)
+        yield Alignment(1 + 2 * size(pattern), (reason,), None)
+
+    def _converted(self, pattern: Op, expr: Expr) -> Iterator[Alignment]:
+        """What the instruction converts and the kernel does not."""
+        (inner,) = pattern.args
+        kind = "saturates" if pattern.op == "sat" else "converts"
+        for one in self.pair(inner, expr):
+            wraps = one.changed is not None
+            changed = Op(pattern.op, (one.changed,), pattern.dtype) if one.changed else None
+            types = [d for d in one.differences if d.kind == "type"]
+            if isinstance(inner, Access) and len(one.differences) == len(types) == 1:
+                # An operand of another type that the instruction converts is one difference.
+                text = f"its operand {inner.buffer} is {inner.dtype}, converted to "
+                text += f"{pattern.dtype} inside; {_t(expr)} is {expr.dtype}"
+                told = Reason("type", text, expr.span, pattern.span)
+                step = f"convert {_t(expr)} to {inner.dtype} and back"
+                yield replace(one, differences=(told,), changed=changed, steps=(step,))
+                continue
+            if pattern.dtype == inner.dtype == expr.dtype or not wraps:
+                effect: Effect = "different"
+            else:
+                effect = conversion_effect(inner.dtype, pattern.dtype)
+            text = f"it {kind} {_t(inner)} to {pattern.dtype}, {_t(expr)} is not converted"
+            reason = Reason("conversion", text, expr.span, pattern.span)
+            word = "saturate" if pattern.op == "sat" else "convert"
+            yield _more(one, reason, f"{word} {_t(expr)} to {pattern.dtype}", changed, effect)
+
+    def _arguments(
+        self, pattern: Op, args: tuple[Expr, ...], reason: Reason | None, step: str
+    ) -> Iterator[Alignment]:
+        start = Alignment(0, (), None)
+        if reason is not None:
+            start = Alignment(1, (reason,), None, steps=(step,))
+        partial: list[tuple[Alignment, tuple[Expr, ...] | None]] = [(start, ())]
+        for wanted, given in zip(pattern.args, args, strict=True):
+            longer: list[tuple[Alignment, tuple[Expr, ...] | None]] = []
+            for so_far, changed in partial:
+                for one in self.pair(wanted, given):
+                    joined = Alignment(
+                        so_far.cost + one.cost,
+                        (*so_far.differences, *one.differences),
+                        None,
+                        (*so_far.bound, *one.bound),
+                        worse(so_far.effect, one.effect),
+                        (*so_far.steps, *one.steps),
+                    )
+                    known = changed is not None and one.changed is not None
+                    done = (*changed, one.changed) if known else None  # type: ignore[misc]
+                    longer.append((joined, done))
+            longer.sort(key=lambda pair: (pair[0].cost, pair[1] is None))
+            partial = longer[:KEPT]
+        for so_far, changed in partial:
+            whole = Op(pattern.op, changed, pattern.dtype) if changed is not None else None
+            effect = "different" if reason is not None else so_far.effect
+            yield replace(so_far, changed=whole, effect=effect)
+
+    def _neutral(self, pattern: Op, expr: Expr) -> Iterator[Alignment]:
+        """What the instruction does besides, and does nothing with a neutral operand."""
+        reduction = REDUCTIONS.get(pattern.op)
+        if reduction is None or len(pattern.args) != 2:
+            return
+        for keep, other in (pattern.args, pattern.args[::-1]):
+            neutral = _literal(other, identity(reduction, pattern.dtype))
+            if neutral is None:
+                continue
+            name, value, whole = neutral
+            text = f"it computes {_t(pattern)}, {_t(expr)} is {_what(expr)}"
+            reason = Reason("operation", text, expr.span, pattern.span)
+            for one in self.pair(keep, expr):
+                pair = (one.changed, whole)
+                args = pair if keep is pattern.args[0] else pair[::-1]
+                changed = Op(pattern.op, args, pattern.dtype) if one.changed else None  # type: ignore[arg-type]
+                step = f"write {_t(expr)} as {_t(changed)}" if changed else ""
+                # A neutral operand is farther away than one that is there.
+                more = _more(replace(one, bound=(*one.bound, (name, value))), reason, step, changed)
+                yield replace(more, cost=more.cost + 1)
+
+
+def _more(
+    one: Alignment, reason: Reason, step: str, changed: Expr | None, effect: Effect = "same"
+) -> Alignment:
+    return Alignment(
+        one.cost + 1,
+        (*one.differences, reason),
+        changed,
+        one.bound,
+        worse(one.effect, effect),
+        (*one.steps, step),
+    )
+
+
+def _exchange(expr: Op) -> str:
+    return f"exchange the operands of {_t(expr)}"
+
+
+def _is_same(pattern: Expr, expr: Expr) -> bool:
+    """Return whether two expressions have the same operation at their root."""
+    if not isinstance(pattern, Op) or not isinstance(expr, Op) or pattern.op != expr.op:
+        return False
+    return pattern.op not in CONVERSIONS or pattern.dtype == expr.dtype
+
+
+def _leaf(name: str, dtype: DType, pattern: Access, expr: Expr) -> Alignment:
+    if dtype == expr.dtype:
+        return Alignment(0, (), expr, ((name, expr),))
+    text = f"its operand {name} is {dtype}, {_t(expr)} is {expr.dtype}"
+    if {dtype.kind, expr.dtype.kind} == {"signed", "unsigned"} and dtype.bits == expr.dtype.bits:
+        text += ": one is signed, the other is not"
+    changed: Expr = Op("cast", (expr,), dtype)
+    if isinstance(expr, Literal):
+        changed = _retyped(expr, dtype) or changed
+    reason = Reason("type", text, expr.span, pattern.span)
+    effect = conversion_effect(expr.dtype, dtype)
+    step = f"convert {_t(expr)} to {dtype}"
+    return Alignment(1, (reason,), changed, ((name, changed),), effect, (step,))
+
+
+def _constant(pattern: Literal, expr: Expr) -> Alignment:
+    if pattern == expr:
+        return Alignment(0, (), expr)
+    text = f"its {pattern.text} is {_t(expr)} here"
+    reason = Reason("literal", text, expr.span, pattern.span)
+    alike = isinstance(expr, Literal) and expr.dtype == pattern.dtype
+    changed = replace(pattern, span=None) if alike else None
+    step = f"write {pattern.text} for {_t(expr)}"
+    return Alignment(1 if alike else 2, (reason,), changed, (), "different", (step,))
+
+
+def _literal(pattern: Expr, value: Literal) -> tuple[str, Expr, Expr] | None:
+    """Return the operand of ``pattern`` and the constant in it that makes it worth ``value``."""
+    match pattern:
+        case Access(name, _, dtype) if dtype == value.dtype:
+            return name, value, value
+        case Op("cast", (Access(name, _, dtype),), target) if target == value.dtype:
+            inner = _retyped(value, dtype)
+            return None if inner is None else (name, inner, Op("cast", (inner,), target))
+    return None
+
+
+def _retyped(literal: Literal, dtype: DType) -> Literal | None:
+    """Return the same small number as a literal of another type, None if it has none."""
+    try:
+        number = Fraction(literal.text)
+    except ValueError:
+        return None
+    if number.denominator != 1 or dtype.kind == "bool":
+        return None
+    if dtype.is_integer:
+        return Literal(str(number), dtype) if dtype.lowest <= number <= dtype.highest else None
+    return Literal(f"{number}.0", dtype) if abs(number) <= 4 else None
+
+
+def _computed_in(source: DType, target: DType) -> Effect:
+    """Return what computing in another type may do to a result."""
+    if source == target:
+        return "same"
+    if source.is_integer and target.is_integer:
+        wider = target.lowest <= source.lowest and source.highest <= target.highest
+        return "overflow" if wider else "different"
+    return "rounding" if source.is_float and target.is_float else "different"
+
+
+def conversion_effect(source: DType, target: DType) -> Effect:
+    """Return what a conversion may do to a value: widening does nothing."""
+    if source == target:
+        return "same"
+    if source.is_integer and target.is_integer:
+        wide = target.lowest <= source.lowest and source.highest <= target.highest
+        return "same" if wide else "different"
+    if source.is_float and target.is_float:
+        wide = target.precision >= source.precision and target.max_exponent >= source.max_exponent
+        return "same" if wide else "rounding"
+    if source.is_integer and target.is_float:
+        return "same" if source.bits <= target.precision else "rounding"
+    return "different"
+
+
+def _t(expr: Expr) -> str:
+    return print_expr(expr)
+
+
+def _what(expr: Expr) -> str:
+    return _name(expr) if isinstance(expr, Op) else "no operation"
+
+
+def _name(op: Op) -> str:
+    return f"{op.op}[{op.dtype}]" if op.op in CONVERSIONS else f"'{op.op}'"

@@ -1,0 +1,70 @@
+"""Why an instruction whose body fits has no legal matching at all."""
+
+from dataclasses import replace
+
+from isamap.explain.explanation import Reason
+from isamap.explain.places import axis_span
+from isamap.ir.nodes import Permissions, Statement
+from isamap.ir.printer import print_expr
+from isamap.mapping.matching import Needle
+from isamap.mapping.needles import Bindings, Needles, roots
+from isamap.mapping.pattern import bindings
+from isamap.mapping.problem import problem
+
+
+def closed(
+    statement: Statement, needle: Needle, index: Needles, permissions: Permissions
+) -> tuple[Reason, ...]:
+    """Return what keeps a needle with a fitting body from computing a statement.
+
+    ``statement`` starts its variables at 0 and has its extents bound.
+    """
+    for candidate, operands in roots(statement, index):
+        if candidate == needle:
+            return _padding(statement, needle, operands, permissions)
+    return _constants(statement, needle, index)
+
+
+def _constants(statement: Statement, needle: Needle, index: Needles) -> tuple[Reason, ...]:
+    """Return the operands that the instruction takes only as constants."""
+    for bound in bindings(needle.value, statement.value):
+        reasons = []
+        for name, expr in bound.items():
+            if index.is_immediate(needle, name):
+                operand = needle.entry.instruction.operand(name)
+                text = f"its operand {name} is a constant in the instruction, {print_expr(expr)} "
+                text += "is not"
+                reasons.append(Reason("operand", text, expr.span, operand.span))
+        if reasons:
+            return tuple(reasons)
+    text = "the matcher passes it over for a form of it that does the same"
+    return (Reason("limit", text, statement.span, needle.entry.span),)
+
+
+def _padding(
+    statement: Statement, needle: Needle, operands: Bindings, permissions: Permissions
+) -> tuple[Reason, ...]:
+    whole = problem(statement, needle, operands, permissions)
+    if any(whole.is_open(filling) for filling in whole.fillings):
+        text = "no placement of its axes was found within the limits"
+        return (Reason("limit", text, statement.span, needle.entry.span),)
+    filling = whole.fillings[0]
+    open_axes = [
+        name
+        for n, name in enumerate(whole.axes)
+        if all(any(n in whole.sees[t] for t in w) for w in whole.witnesses(filling))
+    ]
+    barred = [name for name in whole.axes if name not in open_axes]
+    text = (
+        f"law 4: it always does all of its axes, and padding {', '.join(barred)} would repeat "
+        f"work: no constant in unused elements keeps '{needle.reduction}' silent"
+    )
+    span, place = statement.value.span, axis_span(needle, barred[0])
+    reasons = [Reason("law 4", text, span, place)]
+    if not permissions.finite:
+        trusting = problem(statement, needle, operands, replace(permissions, finite=True))
+        if any(trusting.is_open(f) for f in trusting.fillings):
+            text = "the kernel says 'no finite': 0 times an unknown value may be NaN"
+            span = dict(permissions.spans).get("finite", statement.span)
+            reasons = [Reason("permission", text, span, place), *reasons]
+    return tuple(reasons)

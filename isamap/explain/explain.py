@@ -1,0 +1,200 @@
+"""Explaining a kernel on a machine: every instruction, the nearest first."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from isamap.explain.changes import gathered, permitted, rewritten, sized, transposed
+from isamap.explain.closed import closed
+from isamap.explain.correspond import correspondence
+from isamap.explain.explanation import Explanation, Reason, StatementExplanation
+from isamap.explain.near import Near, nearest, part
+from isamap.explain.verify import Bench, Candidate
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.ir.nodes import Kernel, Statement
+from isamap.ir.printer import print_expr
+from isamap.ir.statements import bind_extents, zero_based
+from isamap.mapping.matching import Enumeration, Mapping
+from isamap.mapping.needles import covered, needles
+from isamap.mapping.produce import Producers
+from isamap.pipeline.mapped import only_instruction
+from isamap.pipeline.result import statement_names
+
+MATCHING, DIFFERING = 3, 4
+"""Instructions that compute a statement, and that do not, which are told unless all are."""
+
+POOR = 0.5
+"""A utilisation from which on downwards a change is looked for."""
+
+BETTER = 1.5
+"""How many times as much a change must do to be worth telling."""
+
+WAYS = 4
+"""Sets of differences of one instruction that are turned into changes."""
+
+FAR = 50
+"""The distance of an instruction that is not considered at all."""
+
+
+def explain(
+    kernel: Kernel,
+    machine: Accelerator,
+    instruction: str | None = None,
+    everything: bool = False,
+) -> tuple[StatementExplanation, ...]:
+    """Explain for each statement of a kernel what each instruction has to do with it.
+
+    With ``instruction`` only that one (or each instantiation of that generic one) is looked at;
+    otherwise those that compute something, the nearest first, and unless ``everything`` only a
+    few.  Every change that is told was carried out, read back and matched.
+    ArgumentsError if the machine has no such instruction.
+    """
+    chosen = only_instruction(machine, instruction) if instruction else machine
+    bench = Bench(machine, Producers(machine))
+    few = not everything and not instruction
+    return tuple(
+        _Explainer(kernel, number, bench).statement(name, chosen.entries, few, instruction)
+        for number, name in enumerate(statement_names(kernel))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a first look at an instruction finds, before changes are tried."""
+
+    entry: Entry
+    verdict: str
+    distance: int
+    reasons: tuple[Reason, ...] = ()
+    near: tuple[Near, ...] = ()
+    found: Enumeration | None = None
+
+    @property
+    def order(self) -> tuple[float, float, float]:
+        """Nearest first; of those that match the one that does most of the statement, fastest."""
+        if self.found is None or not self.found.mappings:
+            done = covered(self.near[0].needle) if self.near else 0
+            return self.distance + 1, -float(done), 0.0
+        best = self.found.mappings[0]
+        pace = best.utilisation / float(self.entry.throughput or 1)
+        for axis in best.matching.needle.axes:
+            pace *= axis.extent
+        return 0.0, -float(covered(best.matching.needle)), -pace
+
+
+@dataclass(slots=True)
+class _Explainer:
+    kernel: Kernel
+    number: int
+    bench: Bench
+    written: Statement = field(init=False)
+    bound: Statement = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.written = self.kernel.statements[self.number]
+        self.bound = zero_based(bind_extents(self.kernel).statements[self.number])
+
+    def statement(
+        self, name: str, entries: Sequence[Entry], few: bool, instruction: str | None
+    ) -> StatementExplanation:
+        looks = sorted((self.look(entry) for entry in entries), key=lambda look: look.order)
+        if instruction is None:
+            looks = [look for look in looks if look.verdict != "moves"]
+        groups: dict[object, list[_Look]] = {}
+        for look in looks:
+            generic = look.entry.instruction.generic or look.entry.name
+            key = look.entry.name if instruction else (generic, look.verdict)
+            groups.setdefault(key, []).append(look)
+        kept = list(groups.values())
+        if few:
+            matching = [g for g in kept if g[0].verdict == "matches"]
+            differing = [g for g in kept if g[0].verdict != "matches"]
+            kept = [*matching[:MATCHING], *differing[:DIFFERING]]
+        told = tuple(
+            replace(self.whole(group[0]), alike=tuple(g.entry.name for g in group[1:]))
+            for group in kept
+        )
+        return StatementExplanation(name, self.written, told, len(groups) - len(kept))
+
+    def look(self, entry: Entry) -> _Look:
+        """Return how near an instruction comes."""
+        found = self.bench.match(self.kernel, self.number, entry)
+        if found.mappings:
+            return _Look(entry, "matches", 0, found=found)
+        index = needles(replace(self.bench.machine, entries=(entry,)))
+        readings = index.readings(entry)
+        if not readings.needles:
+            verdict = "moves" if readings.moves else "differs"
+            reason = Reason("reading", readings.reason, self.written.span, entry.span)
+            return _Look(entry, verdict, FAR + (verdict == "moves"), (reason,))
+        near = nearest(self.written, readings.needles)
+        inner = part(self.written, readings.needles)
+        if inner is not None and near[0].cost > 0:
+            text = f"it computes {print_expr(inner)}, a part of the statement: other "
+            text += "instructions may take its result"
+            reason = Reason("part", text, inner.span, entry.instruction.statements[0].span)
+            return _Look(entry, "part", min(near[0].cost, 2), (reason,), near)
+        if near[0].cost > 0 and not any(covered(n) for n in readings.needles):
+            return _Look(entry, "moves", FAR + 1, near[0].reasons, near)
+        if near[0].cost == 0:
+            reasons = closed(self.bound, near[0].needle, index, self.kernel.permissions)
+            return _Look(entry, "differs", 1, reasons, near)
+        return _Look(entry, "differs", near[0].cost, near[0].reasons, near)
+
+    def whole(self, look: _Look) -> Explanation:
+        """Return the whole explanation: changes tried, correspondence drawn."""
+        entry = look.entry
+        if look.found is not None:
+            return self.matching(look.entry, look.found)
+        fits = bool(look.near) and look.near[0].cost == 0
+        changes = self.bench.first(self.kernel, self._repairs(look), entry, needs_code=fits)
+        verdict = look.verdict
+        assert verdict in ("part", "differs", "moves")
+        reasons = look.reasons
+        if changes and verdict == "differs" and not fits:
+            reasons = changes[0].reasons  # The smallest set that was found to be enough.
+        return Explanation(entry, verdict, look.distance, reasons, None, changes)  # type: ignore[arg-type]
+
+    def matching(self, entry: Entry, found: Enumeration) -> Explanation:
+        """Return the correspondence of an instruction that computes the statement."""
+        drawn = correspondence(found, self.kernel.permissions)
+        lacking = self.bench.out_of_reach(self.kernel, self.number, found)
+        if lacking:
+            reason = Reason("lowering", lacking, self.written.span, entry.span)
+            candidates = self._layouts(drawn.mapping)
+            changes = self.bench.first(self.kernel, candidates, entry, needs_code=True)
+            return Explanation(entry, "unreachable", 1, (reason,), drawn, changes)
+        used = drawn.mapping.utilisation
+        changes = ()
+        if used <= POOR:
+            candidates = self._improvements(drawn.mapping)
+            changes = self.bench.first(self.kernel, candidates, entry, BETTER * used, 1)
+        return Explanation(entry, "matches", 0, (), drawn, changes)
+
+    def _repairs(self, look: _Look) -> Iterator[tuple[Candidate, ...]]:
+        """Yield changes under which an instruction that differs may match, the nearest first.
+
+        Each with what it may need besides, in the order in which that is tried.
+        """
+        for near in look.near[:WAYS]:
+            if near.cost == 0:
+                yield tuple(permitted(Candidate("", "same", self.kernel, self.number)))
+                continue
+            for candidate in rewritten(self.kernel, self.number, near):
+                yield (candidate, *permitted(candidate))
+
+    def _layouts(self, mapping: Mapping) -> Iterator[tuple[Candidate, ...]]:
+        """Yield changes under which operands of an instruction may be brought to it."""
+        for candidate in transposed(self.kernel, self.number):
+            yield (candidate,)
+        axes = [axis.extent for axis in mapping.matching.needle.axes]
+        for candidate in sized(self.kernel, self.number, axes):
+            yield (candidate,)
+
+    def _improvements(self, mapping: Mapping) -> Iterator[tuple[Candidate, ...]]:
+        """Yield changes under which an instruction that matches may do more at once."""
+        yield tuple(permitted(Candidate("", "same", self.kernel, self.number)))
+        inner = mapping.matching.inner
+        outer = [v.name for v in self.written.variables if v.name not in inner]
+        yield tuple(gathered(self.kernel, self.number, outer))
+        axes = [axis.extent for axis in mapping.matching.needle.axes]
+        yield tuple(sized(self.kernel, self.number, axes))

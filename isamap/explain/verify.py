@@ -1,0 +1,147 @@
+"""Carrying out a change: the changed kernel is read back, matched, and brought to code."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from isamap.diagnostics import IsamapError
+from isamap.explain.explanation import Change, Effect, Reason
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.ir.nodes import Expr, Kernel, Op
+from isamap.ir.operations import OPERATIONS
+from isamap.ir.printer import print_kernel
+from isamap.lower.choose import alternatives
+from isamap.mapping.matching import Enumeration
+from isamap.mapping.produce import Producers
+from isamap.pipeline.mapped import enumerate_each
+from isamap.pipeline.sizes import TYPICAL_SIZE
+from isamap.text.load import parse_module
+
+TRIED = 24
+"""Mappings that are brought to code one by one, before all the others together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A changed kernel; ``statement`` is the statement of it that the instruction shall compute."""
+
+    text: str
+    effect: Effect
+    kernel: Kernel
+    statement: int
+    reasons: tuple[Reason, ...] = ()
+
+
+@dataclass(slots=True)
+class Bench:
+    """One machine on which changes are tried."""
+
+    machine: Accelerator
+    producers: Producers
+
+    def match(self, kernel: Kernel, statement: int, entry: Entry) -> Enumeration:
+        """Return the legal mappings of one statement to one instruction."""
+        alone = replace(self.machine, entries=(entry,))
+        single = replace(kernel, statements=(kernel.statements[statement],))
+        return enumerate_each(single, alone)[0]
+
+    def out_of_reach(self, kernel: Kernel, statement: int, found: Enumeration) -> str:
+        """Return why no mapping can be brought to code with this machine's instructions, or ''."""
+        symbols = dict.fromkeys(kernel.symbols, TYPICAL_SIZE)
+        reasons: dict[str, None] = {}
+        first = [(m,) for m in found.mappings[:TRIED]]
+        for mappings in (*first, found.mappings[TRIED:]):
+            some = replace(found, mappings=mappings)
+            tried = alternatives(kernel, self.machine, statement, some, 1, symbols, self.producers)
+            if any(a.schedule for a in tried):
+                return ""
+            reasons.update(dict.fromkeys(a.reason for a in tried))
+        return next(iter(reasons), "no mapping could be scheduled")
+
+    def attempt(
+        self, original: Kernel, candidate: Candidate, entry: Entry, above: float
+    ) -> Change | None:
+        """Return the change if it is good text and the instruction then does more than ``above``.
+
+        ``above`` is a utilisation; 0 asks for any mapping at all.
+        """
+        text = print_kernel(candidate.kernel)
+        before = print_kernel(original)
+        if text == before:
+            return None
+        try:
+            (kernel,) = parse_module(text, original.name).kernels
+        except IsamapError:
+            return None  # It means nothing so: this is no change to suggest.
+        found = self.match(kernel, candidate.statement, entry)
+        if not found.mappings:
+            return None
+        used = max(m.utilisation for m in found.mappings)
+        if used <= above:
+            return None
+        rest = self.out_of_reach(kernel, candidate.statement, found)
+        return Change(
+            candidate.text,
+            candidate.effect,
+            difference(before, text),
+            kernel,
+            candidate.statement,
+            used,
+            candidate.reasons,
+            rest,
+        )
+
+    def first(
+        self,
+        original: Kernel,
+        groups: Iterable[Sequence[Candidate]],
+        entry: Entry,
+        above: float = 0.0,
+        most: int = 2,
+        needs_code: bool = False,
+    ) -> tuple[Change, ...]:
+        """Return the first changes that work, at most one of each group of ever larger ones.
+
+        Those that do not reach code on this machine are told only where none does, and not if they
+        change what is computed besides; ``needs_code``: not at all.
+        """
+        found: dict[object, Change] = {}
+        for group in groups:
+            for candidate in group:
+                change = self.attempt(original, candidate, entry, above)
+                if change is not None:
+                    found.setdefault(_canonical(change), change)
+                    break
+            reached = [c for c in found.values() if not c.rest]
+            if len(reached) == most:
+                return tuple(reached)
+        reached = [c for c in found.values() if not c.rest]
+        others = [c for c in found.values() if c.effect != "different"]
+        return tuple(reached or (others[:most] if not needs_code else ()))
+
+
+def _canonical(change: Change) -> object:
+    """Return a changed kernel so that the order of commutative arguments does not show."""
+    statement = change.kernel.statements[change.statement]
+    buffers = tuple((b.name, b.dtype, b.shape) for b in change.kernel.buffers)
+    body = statement.target, statement.reduction, _sorted(statement.value)
+    return body, change.kernel.permissions, change.kernel.extents, buffers
+
+
+def _sorted(expr: Expr) -> object:
+    if not isinstance(expr, Op):
+        return expr
+    args = [_sorted(arg) for arg in expr.args]
+    if OPERATIONS[expr.op].commutative:
+        args.sort(key=repr)
+    return expr.op, expr.dtype, tuple(args)
+
+
+def difference(before: str, after: str) -> tuple[str, ...]:
+    """Return the lines that differ, with '-' and '+' before them."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
+    return tuple(
+        f"{line[0]} {line[1:].strip()}"
+        for line in lines
+        if line[:1] in "+-" and line[:3] not in ("+++", "---")
+    )

@@ -72,9 +72,12 @@ def float64() -> Arithmetic:
     return Declared(wide=True)
 
 
-def free() -> Arithmetic:
-    """Return residues modulo 2**61 - 1 with a function for every operation."""
-    return Free()
+def free(idempotent: bool = False) -> Arithmetic:
+    """Return residues modulo 2**61 - 1 with a function for every operation.
+
+    With ``idempotent``, ``max``, ``min`` and the bit operations do not change by repeated terms.
+    """
+    return Free(idempotent=idempotent)
 
 
 def field(prime: int = (1 << 61) - 1) -> Arithmetic:

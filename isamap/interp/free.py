@@ -1,12 +1,16 @@
 """A prime field in which every operation means something: polynomials, and free functions.
 
 Sums and products are those of the field.  An operation that is no polynomial is *some* function
-that keeps only what a compiler may use of it: ``max`` and ``min`` are associative, commutative and
-idempotent with the type's least and greatest value as identities (an order of the residues that has
-nothing to do with their size), bit operations likewise, ``exp`` and the rest are pseudo-random
-functions that agree with the real ones on small whole numbers where those are whole.  What agrees
-here on random residues is equal by these laws alone, for all values, except with the probability
-with which random residues collide.
+that keeps only what a compiler may use of it.  ``max`` and ``min`` are associative and commutative,
+with the type's least and greatest value as identity and absorbing element, and so are ``&`` and
+``|``: each is a product after a change of variable, thus a polynomial after all, in which no term
+can hide behind a greater one.  ``exp`` and the rest are pseudo-random functions that agree with the
+real ones on small whole numbers where those are whole.  What agrees here on random residues is
+equal by these laws alone, for all values, except with the probability with which random residues
+meet a root.
+
+With ``idempotent`` a term may be repeated, too: ``max`` is then the greater one in an order of the
+residues that has nothing to do with their size, and a lost term shows only if it was the greatest.
 """
 
 from collections.abc import Callable
@@ -34,6 +38,7 @@ class Free(Field):
     """Residues modulo 2**61 - 1 with a function for every operation."""
 
     prime: int = MERSENNE
+    idempotent: bool = False
 
     def constant(self, literal: Literal) -> Values:
         """Return a literal modulo the prime; truth values are 0 and 1, infinities two residues."""
@@ -54,7 +59,10 @@ class Free(Field):
             return self._truth(op, arguments[0])
         match op:
             case "max" | "min" | "&" | "|":
-                return self._extremum(op, low, high, result)
+                ends = (low, high) if op in ("max", "min") else (0, _ones(result))
+                if self.idempotent or result.kind == "bool":
+                    return self._choice(op, *ends)
+                return self._product(op, *ends)
             case "^":
                 if result.kind == "bool":
                     return lambda a, b: np.asarray(a != b, np.uint64)
@@ -67,6 +75,10 @@ class Free(Field):
                 return lambda a, b: self._hash(op, a, b)
             case "abs":
                 return lambda x: self._absolute(x)
+            case "+" | "-" if result.is_float:
+                return self._sum(op)
+            case "neg" if result.is_float:
+                return self._opposite
             case "+" | "-" | "*" | "neg" | "fma" | "/":
                 return Field.operation(self, op, arguments, result)
             case "cast":
@@ -138,19 +150,54 @@ class Free(Field):
             )
         )
 
-    def _extremum(self, op: str, low: int, high: int, dtype: DType) -> Callable[..., Values]:
-        if op in ("&", "|"):  # 0 is the least, all ones the greatest
-            low, high = 0, _ones(dtype)
-            tag = f"bits{op}"
-        else:
-            tag = "order"
+    def _choice(self, op: str, low: int, high: int) -> Callable[..., Values]:
+        """Return the greater or the lesser of two in an order with these ends."""
+        greater, tag = op in ("max", "|"), "order" if op in ("max", "min") else "bits"
 
         def choose(a: Values, b: Values) -> Values:
             first, second = self._key(a, low, high, tag), self._key(b, low, high, tag)
-            take = first >= second if op in ("max", "|") else first <= second
-            return np.asarray(np.where(take, a, b))
+            return np.asarray(np.where(first >= second if greater else first <= second, a, b))
 
         return choose
+
+    def _product(self, op: str, low: int, high: int) -> Callable[..., Values]:
+        """Return ``g'(g(a) g(b))`` where g takes the identity to 1 and what absorbs to 0."""
+        identity, absorbing = (low, high) if op in ("max", "|") else (high, low)
+        width = np.asarray((identity - absorbing) % MERSENNE, np.uint64)
+        scale = np.asarray(pow(int(width), -1, MERSENNE), np.uint64)
+        origin = np.asarray(absorbing, np.uint64)
+        two, one = np.asarray(2, np.uint64), np.asarray(1, np.uint64)
+
+        def there(x: Values) -> Values:
+            u = self._multiply(self._add(x, self._negate(origin)), scale)
+            if op in ("max", "min"):
+                return u
+            # Another variable for bits, so that | is not max on unsigned numbers.
+            return self._multiply(u, self._invert(self._add(two, self._negate(u))))
+
+        def back(w: Values) -> Values:
+            if op not in ("max", "min"):
+                w = self._multiply(self._multiply(two, w), self._invert(self._add(one, w)))
+            return self._add(self._multiply(w, width), origin)
+
+        return lambda a, b: back(self._multiply(there(np.asarray(a)), there(np.asarray(b))))
+
+    def _sum(self, op: str) -> Callable[..., Values]:
+        """Return sums of floats, in which infinities absorb: max-plus kernels count on that."""
+
+        def add(a: Values, b: Values) -> Values:
+            b = self._opposite(b) if op == "-" else b
+            total = self._add(a, b)
+            for infinity in ("inf", "-inf"):
+                residue = np.uint64(_SPECIAL[infinity])
+                total = np.where((a == residue) | (b == residue), residue, total)
+            return np.asarray(total)
+
+        return add
+
+    def _opposite(self, x: Values) -> Values:
+        low, high = (np.uint64(_SPECIAL[name]) for name in ("-inf", "inf"))
+        return np.asarray(np.where(x == low, high, np.where(x == high, low, self._negate(x))))
 
     def _negated(self, dtype: DType) -> Callable[..., Values]:
         """Return ``~x`` as ``-1 - x``, in truth values ``1 - x``."""

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from isamap.interp.arithmetic import free
-from isamap.ir.dtype import DTYPES
-from isamap.ir.nodes import Literal
+from isamap.ir.dtype import DTYPES, DType
+from isamap.ir.nodes import Literal, Reduction
 from isamap.ir.statements import identity
 
 FLOAT, INT, UNSIGNED, BOOL = (DTYPES[n] for n in ("f32", "s32", "u8", "bool"))
@@ -16,7 +16,8 @@ BINARY = [
     *(("+", FLOAT), ("*", INT), ("max", FLOAT), ("min", INT), ("max", UNSIGNED), ("&", INT)),
     *(("|", UNSIGNED), ("^", INT), ("max", BOOL), ("&", BOOL), ("|", BOOL), ("^", BOOL)),
 ]
-REDUCTION = {
+LATTICE = {"max": "min", "min": "max", "&": "|", "|": "&"}
+REDUCTION: dict[str, Reduction] = {
     "+": "+=",
     "*": "*=",
     "max": "max=",
@@ -27,16 +28,35 @@ REDUCTION = {
 }
 
 
+@pytest.mark.parametrize("idempotent", [False, True])
 @pytest.mark.parametrize(("op", "dtype"), BINARY, ids=lambda v: getattr(v, "name", v))
-def test_what_may_be_reordered_may_be(op, dtype) -> None:  # type: ignore[no-untyped-def]
-    f = free().operation(op, (dtype, dtype), dtype)
+def test_what_may_be_reordered_may_be(op: str, dtype: DType, idempotent: bool) -> None:
+    f = free(idempotent).operation(op, (dtype, dtype), dtype)
     a, b, c = TRUTHS if dtype is BOOL else NUMBERS
     np.testing.assert_array_equal(f(a, b), f(b, a))
     np.testing.assert_array_equal(f(f(a, b), c), f(a, f(b, c)))
-    neutral = free().constant(identity(REDUCTION[op], dtype))  # type: ignore[arg-type]
+    neutral = free().constant(identity(REDUCTION[op], dtype))
     np.testing.assert_array_equal(f(a, neutral), a)
-    if op in ("max", "min", "&", "|"):
-        np.testing.assert_array_equal(f(a, a), a)
+    if op in LATTICE:
+        absorbing = free().constant(identity(REDUCTION[LATTICE[op]], dtype))
+        np.testing.assert_array_equal(f(a, absorbing), np.broadcast_to(absorbing, a.shape))
+        if idempotent:
+            np.testing.assert_array_equal(f(a, a), a)
+
+
+def test_no_term_hides_behind_a_greater_one() -> None:
+    f = free().operation("max", (FLOAT, FLOAT), FLOAT)
+    a, b, _ = NUMBERS
+    assert not np.isin(f(a, b), np.concatenate([a, b])).any()
+
+
+def test_infinities_absorb_in_sums() -> None:
+    inf, low = (free().constant(Literal(text, FLOAT)) for text in ("inf", "-inf"))
+    add, take = (free().operation(op, (FLOAT, FLOAT), FLOAT) for op in ("+", "-"))
+    a = NUMBERS[0]
+    assert (add(a, low) == low).all()
+    assert (take(a, low) == inf).all()
+    assert free().operation("neg", (FLOAT,), FLOAT)(inf) == low
 
 
 def test_distinct_operations_differ() -> None:

@@ -110,7 +110,7 @@ def _check_operand(
         case "registers":
             yield from _check_register(entry, operand, storage, machine, span)
         case "scratchpad":
-            yield from _check_tile(operand, storage, span)
+            yield from _check_tile(entry, operand, storage, span)
         case "memory":
             pass
     if operand.strides is not None and storage.kind != "memory":
@@ -121,7 +121,7 @@ def _check_operand(
 def _check_register(
     entry: Entry, operand: Buffer, storage: Storage, machine: Machine, span: Span
 ) -> Iterator[Diagnostic]:
-    elements = _elements(operand.shape)
+    elements = _elements(entry, operand)
     if elements is None:
         message = f"the shape of '{operand.name}' is not numbers, but it is a register"
         yield fail("E112", message, span, "a part of a register: 'pad' on the side in memory")
@@ -138,8 +138,10 @@ def _check_register(
         yield fail("E115", message, span, hint)
 
 
-def _check_tile(operand: Buffer, storage: Storage, span: Span) -> Iterator[Diagnostic]:
-    elements = _elements(operand.shape)
+def _check_tile(
+    entry: Entry, operand: Buffer, storage: Storage, span: Span
+) -> Iterator[Diagnostic]:
+    elements = _elements(entry, operand)
     if elements is None:
         message = f"the shape of '{operand.name}' is not numbers, but it is in a scratchpad"
         yield fail("E112", message, span, "a part of a tile: 'pad' on the side in memory")
@@ -184,7 +186,8 @@ def _check_template(document: Document, index: int, entry: Entry) -> Iterator[Di
             case Placeholder(name, _):
                 used.add(name)
     needed = [o.name for o in instruction.places]
-    needed += [e.name for e in instruction.extents if e.value is None and _matters(e, instruction)]
+    chosen = (e for e in instruction.extents if e.value is None and e.least is None)
+    needed += [e.name for e in chosen if _matters(e, instruction)]
     for name in needed:
         # A name that is wrong is usually the one that is missing.
         if name not in used and not broken:
@@ -224,13 +227,16 @@ def _matters(extent: Extent, instruction: Instruction) -> bool:
     return extent.name in used
 
 
-def _elements(shape: tuple[Index, ...]) -> int | None:
-    count = 1
-    for extent in shape:
-        if extent.constant is None:
+def _elements(entry: Entry, operand: Buffer) -> int | None:
+    """Return how many elements an operand has, the least where the description leaves it open."""
+    open_ = {e.name: e.least for e in entry.instruction.extents if e.least is not None}
+    found = 1
+    for extent in operand.shape:
+        number = extent.substitute(open_).constant
+        if number is None:
             return None
-        count *= extent.constant
-    return count
+        found *= number
+    return found
 
 
 def _inside(scalar: Scalar, offset: int, length: int) -> Span:

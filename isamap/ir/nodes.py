@@ -128,12 +128,16 @@ class Extent:
 
     ``value`` is its number; None for a symbol that is known when the code runs.  An instruction's
     extent may have a range instead (``n in 1..17`` is 1 to 16): each use chooses a value of it.
+    Or it is *open* (``V >= 4``, ``V >= 4 pow2``): the machine has one value for it, ``least`` or
+    more and with ``power`` a power of two, which the description does not say.
     """
 
     name: str
     value: int | None = None
     range: tuple[int, int] | None = None
     span: Span | None = _span()
+    least: int | None = None
+    power: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,8 @@ def _extents(extents: Sequence[Extent]) -> str:
 def _extent(extent: Extent) -> str:
     if extent.range is not None:
         return f"{extent.name} in {extent.range[0]}..{extent.range[1]}"
+    if extent.least is not None:
+        return f"{extent.name} >= {extent.least}{' pow2' * extent.power}"
     return extent.name if extent.value is None else f"{extent.name} = {extent.value}"
 
 

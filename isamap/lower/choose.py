@@ -101,15 +101,20 @@ def alternatives(
     producers: Producers,
 ) -> tuple[Alternative, ...]:
     """Return the mappings of one statement that were tried, in the order of the enumeration."""
+    found = [
+        Alternative(mapping, None, None, reason)
+        for mapping in enumeration.mappings
+        if (reason := _left_open(mapping))
+    ]
+    possible = [mapping for mapping in enumeration.mappings if not _left_open(mapping)]
     bound = bind_extents(kernel)
     alone = statement_kernel(kernel, number)
     buffers = {b.name: b for b in bound.buffers}
     quick = {
         id(m): quick_cycles(m, producers, buffers, kernel.permissions)
-        for m in enumeration.mappings[:RANKED]
+        for m in possible[:RANKED]
     }
-    ordered = sorted(enumeration.mappings[:RANKED], key=lambda m: quick[id(m)])
-    found: list[Alternative] = []
+    ordered = sorted(possible[:RANKED], key=lambda m: quick[id(m)])
     scheduled, best = 0, float("inf")
     seen: set[object] = set()
     for mapping in ordered:
@@ -134,6 +139,18 @@ def alternatives(
         best = min(best, quick[id(mapping)])
         found.append(Alternative(mapping, schedule, estimate(lowered, accelerator, symbols)))
     return tuple(found)
+
+
+def _left_open(mapping: matching.Mapping) -> str:
+    """Return why no code can be made because the description leaves an extent open, or nothing."""
+    instruction = mapping.matching.needle.entry.instruction
+    names = [extent.name for extent in instruction.extents if extent.least is not None]
+    if not names:
+        return ""
+    return (
+        f"the description leaves its extent {names[0]} open: say what it is on this machine, "
+        f"{instruction.name}({names[0]} = ...), to have code for it"
+    )
 
 
 def _fitting(

@@ -10,10 +10,15 @@ from isamap.ir.nodes import Access, Expr, Reduction, Statement
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An iteration variable of an instruction and its extent, the largest where it has a range."""
+    """An iteration variable of an instruction and its extent, the largest where it has a range.
+
+    Where the description leaves an extent open, ``extent`` is its least value and ``open`` says
+    what it is (``V``, ``2*V``); whatever is legal is so for all its values.
+    """
 
     name: str
     extent: int
+    open: str = ""
 
 
 @dataclass(frozen=True, slots=True)

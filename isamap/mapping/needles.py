@@ -193,5 +193,5 @@ def _signature(needle: Needle) -> object:
             case _:
                 return expr
 
-    extents = tuple(axis.extent for axis in needle.axes)
+    extents = tuple((axis.extent, axis.open) for axis in needle.axes)
     return needle.reduction, text(needle.target), text(needle.value), extents, needle.tied is None

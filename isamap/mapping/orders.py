@@ -16,7 +16,7 @@ from isamap.ir.index import Index, var
 from isamap.ir.nodes import Access, Expr, Op
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.statements import accesses, substitute_expr
-from isamap.mapping.matching import Needle
+from isamap.mapping.matching import Axis, Needle
 from isamap.mapping.readings import MEMORY_KINDS
 
 OperandOrders: TypeAlias = Literal["given", "distinct", "all"]
@@ -57,12 +57,11 @@ def _axis_permutations(needle: Needle) -> Iterator[dict[str, Index]]:
     )
     written = {name for index in needle.target.indices for name in index.names}
 
-    def kind(axis: tuple[str, int]) -> tuple[int, int, bool]:
-        name, extent = axis
-        return extent, occurs[name], name in written
+    def kind(axis: Axis) -> tuple[int, str, int, bool]:
+        return axis.extent, axis.open, occurs[axis.name], axis.name in written
 
-    ordered = sorted(((a.name, a.extent) for a in needle.axes), key=kind)
-    groups = [[name for name, _ in group] for _, group in groupby(ordered, key=kind)]
+    ordered = sorted(needle.axes, key=kind)
+    groups = [[axis.name for axis in group] for _, group in groupby(ordered, key=kind)]
     for choice in product(*(permutations(group) for group in groups)):
         yield {
             old: var(new)

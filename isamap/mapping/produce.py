@@ -47,6 +47,8 @@ class Producers:
         for entry in accelerator.entries:
             if (producer := _read_producer(entry)) is None:
                 continue
+            if any(extent.least is not None for extent in entry.instruction.extents):
+                continue  # What it moves depends on a number that the description leaves open.
             target = entry.instruction.operand(producer.target)
             if self.is_memory(entry.storage(producer.target)):
                 if isinstance(producer.value, Access):

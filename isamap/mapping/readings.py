@@ -59,14 +59,21 @@ def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
             sizes[extent.name] = const(extent.value)
         elif extent.range is not None:
             sizes[extent.name] = const(extent.range[1] - 1)
+    open_ = {e.name: const(e.least) for e in instruction.extents if e.least is not None}
     statement = instruction.statements[0]
     axes: list[Axis] = []
     starts = {}
     for variable in statement.variables:
-        number = variable.extent.substitute(sizes).constant
+        extent_ = variable.extent.substitute(sizes)
+        number = extent_.substitute(open_).constant
         if number is None:
             return Readings((), f"the extent of its axis {variable.name} is not known")
-        axes.append(Axis(variable.name, number))
+        if extent_.constant is not None:
+            axes.append(Axis(variable.name, number))
+        elif number < 2 or any(c < 0 for monomial, c in extent_.terms if monomial):
+            return Readings((), f"its axis {variable.name} has no least extent of 2 or more")
+        else:
+            axes.append(Axis(variable.name, number, str(extent_)))
         starts[variable.name] = var(variable.name) + variable.lower.substitute(sizes)
     target = substitute_expr(statement.target, {**sizes, **starts})
     value = substitute_expr(statement.value, {**sizes, **starts})
@@ -83,7 +90,7 @@ def seen_axes(access: Access, axes: tuple[Axis, ...]) -> frozenset[int] | None:
     None if an index expression mixes axes so that its value does not tell them apart.
     """
     names = [axis.name for axis in axes]
-    extents = [axis.extent for axis in axes]
+    extents = [None if axis.open else axis.extent for axis in axes]
     seen: set[int] = set()
     for index in access.indices:
         if entangled(index, frozenset(names)):

@@ -92,7 +92,9 @@ class Scope:
     def symbols(self) -> dict[str, Interval]:
         """Return the extents without a number, with their least and greatest value."""
         return {
-            name: (1, None) if extent.range is None else (extent.range[0], extent.range[1] - 1)
+            name: (extent.least or 1, None)
+            if extent.range is None
+            else (extent.range[0], extent.range[1] - 1)
             for name, extent in self.extents.items()
             if extent.value is None
         }

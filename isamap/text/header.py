@@ -46,6 +46,8 @@ def declare_extents(scope: Scope, definition: Definition, given: Mapping[str, in
             _valued(scope, item, item.value)
         elif item.lower is not None and item.upper is not None:
             _ranged(scope, definition, item, item.lower, item.upper)
+        elif item.least is not None:
+            _open(scope, definition, item, item.least)
         else:
             scope.extents[name] = Extent(name, span=span)
 
@@ -97,6 +99,37 @@ def _ranged(
     else:
         scope.broken.discard(name)
         scope.extents[name] = Extent(name, None, (low, high), scope.span(item.name))
+
+
+def _open(scope: Scope, definition: Definition, item: ExtentItem, least: Expression) -> None:
+    """Take an extent that the machine fixes and the description leaves open."""
+    name = item.name.text
+    scope.broken.add(name)
+    if definition.kind != "instruction":
+        message = f"only an instruction's extent can be left open; {name} is of a {definition.kind}"
+        scope.fail("E038", message, item.name, "give it a value, or leave it a symbol")
+        return
+    if item.kind is not None and item.kind.text != "pow2":
+        hint = f"write '{name} >= 4' or, for powers of two alone, '{name} >= 4 pow2'"
+        scope.fail("E013", f"unknown kind of numbers '{item.kind.text}'", item.kind, hint)
+        return
+    found = to_index(scope, least, extents_only=True)
+    number = None if found is None else found.substitute(scope.known).constant
+    if found is None:
+        return
+    if number is None:
+        scope.fail("E029", f"the least value of {name} must be a number", item.name)
+    elif not 2 <= number <= _LARGEST:
+        message = f"the least value of {name} is {number}; it must be 2 or more, and fit 62 bits"
+        hint = "what holds for an axis of one place need not hold for a longer one"
+        scope.fail("E029", message, item.name, hint)
+    elif item.kind is not None and number & (number - 1):
+        scope.fail("E029", f"the least value of {name}, {number}, is no power of two", item.name)
+    else:
+        scope.broken.discard(name)
+        power = item.kind is not None
+        span = scope.span(item.name)
+        scope.extents[name] = Extent(name, least=number, power=power, span=span)
 
 
 def is_positive(scope: Scope, size: Index, node: Placed, what: str) -> bool:

@@ -101,12 +101,14 @@ Expression: TypeAlias = Broken | Number | Named | Element | Apply | Convert
 # --- items ----------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class ExtentItem:
-    """``name``, ``name = value`` or ``name in lower..upper``."""
+    """``name``, ``name = value``, ``name in lower..upper`` or ``name >= least kind``."""
 
     name: Word
-    value: Expression | None
-    lower: Expression | None
-    upper: Expression | None
+    value: Expression | None = None
+    lower: Expression | None = None
+    upper: Expression | None = None
+    least: Expression | None = None
+    kind: Word | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,13 +129,17 @@ class Builder:
         return TypeParameter(word(parts[0]), tuple(word(token) for token in parts[1:]))
 
     def _on_extent_symbol(self, parts: Sequence[Any], start: int, end: int) -> ExtentItem:
-        return ExtentItem(word(parts[0]), None, None, None)
+        return ExtentItem(word(parts[0]))
 
     def _on_extent_value(self, parts: Sequence[Any], start: int, end: int) -> ExtentItem:
-        return ExtentItem(word(parts[0]), parts[1], None, None)
+        return ExtentItem(word(parts[0]), parts[1])
 
     def _on_extent_range(self, parts: Sequence[Any], start: int, end: int) -> ExtentItem:
         return ExtentItem(word(parts[0]), None, parts[1], parts[2])
+
+    def _on_extent_open(self, parts: Sequence[Any], start: int, end: int) -> ExtentItem:
+        kind = word(parts[2]) if len(parts) > 2 else None
+        return ExtentItem(word(parts[0]), least=parts[1], kind=kind)
 
     def _on_permit_licence(self, parts: Sequence[Any], start: int, end: int) -> PermitItem:
         return PermitItem(word(parts[-1]), len(parts) > 1, None)

@@ -138,6 +138,12 @@ instruction move(n in 1..17, P) {
   r[i] = m[i]
 }
 
+instruction lanes(V >= 4 pow2, W >= 3) {
+  in a : f32[V, W] @ reg
+  out r : f32[V, W] @ reg
+  r[i, j] = a[i, j]
+}
+
 instruction add<T = s8> {
   in a : T[4] @ reg
   out r : T[4] @ reg

@@ -72,6 +72,17 @@ def test_a_part_of_a_register_is_stored() -> None:
     assert found.extents[0].range == (1, 17)
 
 
+def test_an_open_extent_is_proved_for_all_its_values() -> None:
+    text = """instruction low(V >= 4) {
+        in a : f32[V] @ reg    out r : f32[4] @ reg
+        r[i] = a[i]
+    }"""
+    (found,) = parse_instructions(Source("hw.yaml", text), STORAGES)
+    assert (found.extents[0].least, found.extents[0].power) == (4, False)
+    with pytest.raises(VerifyError, match="E022"):
+        parse_instructions(Source("hw.yaml", text.replace("f32[4]", "f32[5]")), STORAGES)
+
+
 def test_a_part_must_fit_the_register() -> None:
     text = """instruction store(n in 1..18) {
         in r : f32[16] @ reg    out m : f32[n] @ memory

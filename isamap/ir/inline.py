@@ -21,24 +21,15 @@ class ApartError(ValueError):
     """Statements are not one; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inlined:
-    """A run of statements as one assignment.
-
-    ``reordered`` says that a float sum or product begins with other terms than in the run, which
-    takes the permission to reassociate.
-    """
-
-    statement: Statement
-    reordered: bool
-
-
 def inline(
     statements: Sequence[Statement],
     buffers: Mapping[str, Buffer],
     begun: AbstractSet[str] = frozenset(),
-) -> Inlined:
-    """Return what a run of statements leaves in the target of the last one.
+) -> Statement:
+    """Return what a run of statements leaves in the target of the last one, as an assignment.
+
+    ``c = b`` and ``c += x*y`` are ``c = b + (+= over k: x*y)``: that a sum of floats is taken apart
+    from ``b`` needs the permission to reassociate where the reduction has more than one step.
 
     ``begun`` are the buffers that have content before the run besides inputs and ``inout``.
     ApartError if that is no single expression with at most one reduction in it.
@@ -53,9 +44,7 @@ def inline(
     own = [a for a in accesses(made.value) if a.buffer == last.target.buffer]
     if any(a.indices != made.target.indices for a in own):
         raise ApartError(f"other elements of {last.target.buffer} are read")
-    return Inlined(
-        Statement(made.target, "=", made.value, made.variables, last.span), run.reordered
-    )
+    return Statement(made.target, "=", made.value, made.variables, last.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +62,6 @@ class _Run:
     buffers: Mapping[str, Buffer]
     begun: AbstractSet[str]
     made: dict[str, _Made] = field(default_factory=dict)
-    reordered: bool = False
 
     def add(self, statement: Statement) -> None:
         """Take the next statement."""
@@ -96,8 +84,6 @@ class _Run:
         if statement.reduction != "=" and (before := self._before(target)) is not None:
             first, more = before
             op = REDUCTION_OPERATIONS[statement.reduction]
-            # c0 + (a + b) stands for (c0 + a) + b.
-            self.reordered |= bool(over) and target.dtype.is_float and op in ("+", "*")
             value = Op(op, (first, value), target.dtype)
             variables = (*variables, *more)
         kept = frozenset(n for r in reduces(value) for n in r.variables) | used

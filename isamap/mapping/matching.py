@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index
-from isamap.ir.nodes import Access, Expr, Reduction, Statement
+from isamap.ir.nodes import Access, Expr, Literal, Reduction, Statement
+from isamap.ir.statements import reduces
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ class Needle:
     ``r``, and ``c += a*b`` is also ``c = c0 + a*b``.  ``target`` is the access of the written
     operand; ``value`` is the body, whose :class:`Access` leaves name operands.  ``tied`` is the
     input operand that must be the same register as the target's (None: there is none; for an
-    ``inout`` target read as a reduction it is the target itself).
+    ``inout`` target read as a reduction it is the target itself).  ``fixed`` are operands that hold
+    constants, with their accesses: ``value`` is what the instruction computes then.
     """
 
     entry: Entry
@@ -38,6 +40,13 @@ class Needle:
     value: Expr
     axes: tuple[Axis, ...]
     tied: str | None
+    fixed: tuple[tuple[Access, Literal], ...] = ()
+
+    @property
+    def repeated(self) -> tuple[Reduction, Expr]:
+        """What is done for each iteration: the reduction within the body, if there is one."""
+        found = reduces(self.value)
+        return (found[0].reduction, found[0].body) if found else (self.reduction, self.value)
 
     @property
     def name(self) -> str:

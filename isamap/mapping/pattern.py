@@ -49,8 +49,8 @@ def _match(pattern: Expr, expr: Expr, bound: Bindings, as_written: bool) -> Iter
             return
         case Op("cast" | "sat", (arg,), _) if isinstance(expr, Literal):
             # What is converted without loss is a literal of the narrower type, converted.
-            if (inner := narrowed(expr, arg.dtype)) is not None:
-                yield from _match(arg, inner, bound, as_written)
+            if (literal := narrowed(expr, arg.dtype)) is not None:
+                yield from _match(arg, literal, bound, as_written)
         case Reduce(reduction, _, body, _):
             if isinstance(expr, Reduce) and expr.reduction != reduction:
                 return

@@ -62,8 +62,8 @@ def tiles(
     Half of the places are kept for tiles in which each axis serves one form only: they read memory
     in the simplest way.  Where several extents take the same number of steps the largest that fits
     is chosen, so that only the last tile is short.  A symbolic extent counts as large: its tail is
-    neglected.  ``candidates`` combinations of extents are looked at for variables that share axes.  A
-    reduction within the value is done whole; there is no tile where it does not fit.
+    neglected.  ``candidates`` combinations of extents are looked at for variables that share axes.
+    A reduction within the value is done whole; there is no tile where it does not fit.
     """
     inner = matching.inner
     whole = whole_variables(matching.statement)

@@ -99,13 +99,13 @@ def test_mixed_radix_index_is_plain() -> None:
     assert "mixes axes" in reason("c[i] += a[3*i+k] * b[3*i+k]", i=4, k=4)
 
 
-def test_plain_output_does_not_accumulate() -> None:
+def test_plain_output_of_one_step_is_an_assignment() -> None:
     inner = instruction("x", statement("c[i] += a[i] * b[i]", i=4))
     a, b, c = inner.operands
     fresh = Instruction(
         "x", (), (a, b, Buffer("c", "out", S64, c.shape, "reg")), (), (), inner.statements
     )
-    (needle,) = read_entry(entry(fresh), KINDS).needles
+    needle, *_ = read_entry(entry(fresh), KINDS).needles
     assert (needle.reduction, needle.tied) == ("=", None)
     assert print_expr(needle.value) == "a[i] * b[i]"
 

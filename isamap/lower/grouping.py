@@ -8,7 +8,7 @@ from isamap.ir.nodes import Kernel
 from isamap.ir.statements import operations, reduces
 from isamap.lower.choose import alternatives
 from isamap.mapping.find import enumerate_mappings
-from isamap.mapping.groups import Group, grouped, groups
+from isamap.mapping.groups import Group, grouped, groups, whole_variables
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import Needles, covered, needles, roots
 from isamap.mapping.produce import Producers
@@ -80,6 +80,29 @@ def group_mappings(kernel: Kernel, index: Needles) -> tuple[tuple[Group, Enumera
         if enumeration.mappings:
             found.append((group, enumeration))
     return tuple(found)
+
+
+def group_reasons(kernel: Kernel, index: Needles, number: int) -> tuple[str, ...]:
+    """Return why no instruction computes a statement together with others, though its body fits."""
+    names = [s.target.buffer for s in kernel.statements]
+    found = []
+    for group in groups(kernel):
+        if not group.first <= number < group.first + group.count:
+            continue
+        together = " and ".join(dict.fromkeys(names[group.first : group.first + group.count]))
+        whole = whole_variables(group.statement)
+        for needle, _ in roots(group.statement, index):
+            if not whole or not reduces(needle.value):
+                continue
+            steps = ", ".join(
+                f"{v.name} ({v.extent} steps)" for v in group.statement.variables if v.name in whole
+            )
+            axes = ", ".join(f"{axis.name} {axis.extent}" for axis in needle.axes)
+            found.append(
+                f"{needle.name}: {together} would take the whole reduction over {steps} in one "
+                f"instruction, and no placement on its axes ({axes}) holds it"
+            )
+    return tuple(dict.fromkeys(found))
 
 
 def _useful(kernel: Kernel, group: Group, index: Needles) -> Needles | None:

@@ -18,6 +18,7 @@ from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents, zero_based
 from isamap.lower.choose import Choice
 from isamap.lower.cost import estimate
+from isamap.lower.grouping import group_reasons
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.find import enumerate_mappings
 from isamap.mapping.matching import Enumeration
@@ -111,7 +112,8 @@ def _unmapped(
 ) -> Diagnostic:
     text = f"nothing on '{hardware.name}' computes statement {name} of kernel '{kernel.name}'"
     statement = kernel.statements[index]
-    nearest = (*reasons(statement, hardware, kernel.permissions), *refused)
+    together = group_reasons(kernel, needles(hardware), index)
+    nearest = (*together, *reasons(statement, hardware, kernel.permissions), *refused)
     return Diagnostic(
         "E721",
         text,

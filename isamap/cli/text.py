@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from isamap.cli.compositions import composition_lines
 from isamap.cli.tables import duration, short, table, wrap
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
@@ -72,7 +73,7 @@ def _mapping_lines(
     everything: bool,
 ) -> list[str]:
     if not found.mappings:
-        return ["    no legal mapping"]
+        return ["    no legal mapping", *composition_lines(found, [])]
     rows = [_row(found.mappings[i], kernel, symbols, estimates.get(i)) for i in order]
     if not everything:
         # Mappings that differ only in which operand is which are told once, as the best of them.
@@ -82,6 +83,7 @@ def _mapping_lines(
         rows = list(distinct.values())[:SHOWN]
     # The chosen one comes first.
     lines = table(_HEADINGS, rows, _RIGHT, None if chosen is None else 0)
+    lines += composition_lines(found, [found.mappings[i] for i in order])
     count = f"{len(found.mappings)} legal mapping{'s' * (len(found.mappings) != 1)}"
     if len(rows) < len(found.mappings):
         count += f", {len(rows)} shown (--all shows the rest)"
@@ -121,9 +123,6 @@ def _placed(mapping: LegalMapping, axis: str, tile: Mapping[str, int]) -> str:
 def _statement_lines(report: Report, statement: StatementResult, everything: bool) -> list[str]:
     result = report.result
     lines = wrap(print_statement(statement.statement).strip(), "", "    ")
-    if len(statement.covers) > 1:
-        text = f"computed together: {', '.join(statement.covers[:-1])} and {statement.covers[-1]}"
-        lines += wrap(text, "    ")
     estimates = {s.mapping: s.cycles for s in statement.scheduled if s.cycles is not None}
     rest = [i for i in range(len(statement.mappings)) if i not in estimates]
     order = [*sorted(estimates, key=lambda i: (i != statement.chosen, estimates[i])), *rest]

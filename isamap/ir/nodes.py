@@ -62,23 +62,7 @@ class Op:
     span: Span | None = _span()
 
 
-@dataclass(frozen=True, slots=True)
-class Reduce:
-    """A reduction within an expression: of ``body``, over all values of ``variables``.
-
-    It begins with the reduction's identity.  No text is read as one: it stands for a statement
-    whose result only the expression uses, and whose variables are those of the statement around it
-    (:mod:`isamap.ir.inline`).
-    """
-
-    reduction: Reduction
-    variables: tuple[str, ...]
-    body: "Expr"
-    dtype: DType
-    span: Span | None = _span()
-
-
-Expr: TypeAlias = Literal | Access | Coordinate | Op | Reduce
+Expr: TypeAlias = Literal | Access | Coordinate | Op
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,15 +193,18 @@ def _no_mapping(
     enumeration: Enumeration, found: Sequence[Alternative], accelerator: Accelerator
 ) -> Diagnostic:
     target = enumeration.statement.target.buffer
-    reasons = tuple(
-        Diagnostic("", f"{a.mapping.matching.needle.name}: {a.reason}", severity="note")
-        for a in {a.reason: a for a in found}.values()
-    )
+    reasons = [
+        *enumeration.refused,
+        *(
+            f"{a.mapping.matching.needle.name}: {a.reason}"
+            for a in {a.reason: a for a in found}.values()
+        ),
+    ]
     return Diagnostic(
         "E301",
         f"nothing on {accelerator.name} computes the statement that writes {target}",
         enumeration.statement.span,
         hint="'isamap explain' says more and tries changes; map on portable_c, or extend the "
         "description by it, to run it as scalar C",
-        notes=reasons[:10],
+        notes=tuple(Diagnostic("", reason, severity="note") for reason in reasons[:10]),
     )

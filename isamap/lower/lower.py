@@ -7,10 +7,12 @@ from isamap.ir.index import const, product
 from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import bind_extents, identity, zero_based
 from isamap.lower.context import SYMBOL_RANGE, Context
+from isamap.lower.expand import expand
 from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
 from isamap.lower.packing import fill
 from isamap.lower.statement import StatementLowering, scattered
+from isamap.mapping.composed import Composed
 from isamap.mapping.produce import Producers
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
@@ -67,6 +69,8 @@ def lower_statement(
         nodes.append(fill(context, buffer.name, product(buffer.shape), value))
     ranges = {name: SYMBOL_RANGE for name in context.kernel.symbols}
     nest = Nest(lowering).build(ranges)
+    if isinstance(lowering.entry, Composed):
+        nest = expand(nest, lowering.entry, context)
     return (*nodes, *lowering.placed_first(), *lowering.copies, *nest)
 
 

@@ -8,7 +8,9 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
 from isamap.ir.nodes import Permissions, Statement
 from isamap.ir.printer import print_expr
+from isamap.ir.ranges import Intervals
 from isamap.ir.statements import zero_based
+from isamap.mapping.compose import compositions
 from isamap.mapping.enumerate import enumerate_matchings
 from isamap.mapping.linear import primitive
 from isamap.mapping.matching import Enumeration, Mapping, Needle
@@ -28,6 +30,7 @@ def enumerate_mappings(
     accelerator: Accelerator | Needles,
     permissions: Permissions,
     limit: int = LIMIT,
+    known: Intervals | None = None,
 ) -> Enumeration:
     """Return the mappings of a statement, best first, at most ``limit`` of them.
 
@@ -35,12 +38,17 @@ def enumerate_mappings(
     of its operations come first, then those that do most iterations per cycle of the instruction
     (which is its throughput times the utilisation), then by their text.
     An index of the machine's needles may be given in its place, to share it between statements.
+    ``known`` are the values that integer buffers have when the statement begins: compositions may
+    depend on them.
     """
     index = accelerator if isinstance(accelerator, Needles) else needles(accelerator)
     statement = zero_based(statement)
     found: dict[object, tuple[tuple[int, float, str], Mapping]] = {}
     reasons: list[str] = []
-    for needle, operands in roots(statement, index):
+    single = roots(statement, index)
+    best = max((covered(needle) for needle, _ in single), default=0)
+    several = compositions(statement, index, best, known or {})
+    for needle, operands in (*single, *several.roots):
         matchings, complete, reason = enumerate_matchings(
             statement, needle, operands, limit, permissions=permissions
         )
@@ -62,7 +70,8 @@ def enumerate_mappings(
     kept = [mapping for _, mapping in sorted(found.values(), key=itemgetter(0))]
     if len(kept) > limit:
         reasons.append(f"the limit of {limit} mappings was reached")
-    return Enumeration(statement, tuple(kept[:limit]), not reasons, "; ".join(reasons))
+    refused = tuple(map(str, several.refused))
+    return Enumeration(statement, tuple(kept[:limit]), not reasons, "; ".join(reasons), refused)
 
 
 def describe(mapping: Mapping) -> str:

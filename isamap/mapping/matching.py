@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index
-from isamap.ir.nodes import Access, Expr, Literal, Reduction, Statement
-from isamap.ir.statements import reduces
+from isamap.ir.nodes import Access, Expr, Reduction, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,7 @@ class Needle:
     ``r``, and ``c += a*b`` is also ``c = c0 + a*b``.  ``target`` is the access of the written
     operand; ``value`` is the body, whose :class:`Access` leaves name operands.  ``tied`` is the
     input operand that must be the same register as the target's (None: there is none; for an
-    ``inout`` target read as a reduction it is the target itself).  ``fixed`` are operands that hold
-    constants, with their accesses: ``value`` is what the instruction computes then.
+    ``inout`` target read as a reduction it is the target itself).
     """
 
     entry: Entry
@@ -40,13 +38,6 @@ class Needle:
     value: Expr
     axes: tuple[Axis, ...]
     tied: str | None
-    fixed: tuple[tuple[Access, Literal], ...] = ()
-
-    @property
-    def repeated(self) -> tuple[Reduction, Expr]:
-        """What is done for each iteration: the reduction within the body, if there is one."""
-        found = reduces(self.value)
-        return (found[0].reduction, found[0].body) if found else (self.reduction, self.value)
 
     @property
     def name(self) -> str:
@@ -108,10 +99,12 @@ class Enumeration:
     """All mappings of one statement on a machine.
 
     ``complete`` says that nothing legal within the form set was left out; otherwise ``reason`` says
-    which limit was reached.
+    which limit was reached.  ``refused`` are compositions of instructions that compute the
+    statement for some values of its operands but, for all that is known of them, not for all.
     """
 
     statement: Statement
     mappings: tuple[Mapping, ...]
     complete: bool
     reason: str = ""
+    refused: tuple[str, ...] = ()

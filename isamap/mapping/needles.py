@@ -6,13 +6,14 @@ from typing import TypeAlias
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import var
-from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduce, Reduction, Statement
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduction, Statement
 from isamap.ir.operations import OPERATIONS, REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses
+from isamap.mapping.makers import Makers
 from isamap.mapping.matching import Needle
 from isamap.mapping.orders import OperandOrders, Renaming, automorphisms
 from isamap.mapping.pattern import bindings, size
-from isamap.mapping.readings import CASTS, REDUCTIONS, Readings, is_plain, read_entry
+from isamap.mapping.readings import CASTS, REDUCTIONS, Readings, read_entry
 
 Key: TypeAlias = tuple[Reduction, str, str]
 """Reduction, root operation of the body ('' for a leaf), type of the body."""
@@ -29,6 +30,14 @@ class Needles:
     _entries: dict[Key, list[Entry]] = field(default_factory=dict)
     _readings: dict[str, Readings] = field(default_factory=dict)
     _symmetries: dict[object, tuple[Renaming, ...]] = field(default_factory=dict)
+    _makers: Makers | None = None
+
+    @property
+    def makers(self) -> Makers:
+        """The instructions with which compositions begin."""
+        if self._makers is None:
+            self._makers = Makers(self.accelerator.entries)
+        return self._makers
 
     def at(self, key: Key) -> Iterator[Needle]:
         """Yield the needles with this key; a masked form only if there is no full one."""
@@ -37,10 +46,10 @@ class Needles:
             for needle in self.readings(entry).needles:
                 if _key(needle.reduction, needle.value) != key:
                     continue
-                signature = _signature(needle)
+                form = signature(needle)
                 if not _is_ranged(entry):
-                    seen.add(signature)
-                elif signature in seen:
+                    seen.add(form)
+                elif form in seen:
                     continue
                 yield needle
 
@@ -52,7 +61,7 @@ class Needles:
 
     def automorphisms(self, needle: Needle) -> tuple[Renaming, ...]:
         """Return the permutations of operands under which an instruction is the same."""
-        key = needle.name, needle.reduction, needle.tied, needle.value
+        key = needle.name, needle.reduction, needle.tied
         if key not in self._symmetries:
             self._symmetries[key] = automorphisms(needle, self._kinds)
         return self._symmetries[key]
@@ -67,8 +76,9 @@ def needles(accelerator: Accelerator) -> Needles:
     found = Needles(accelerator, {s.name: s.kind for s in accelerator.storages})
     # Masked forms last, so that the full instruction is met first.
     for entry in sorted(accelerator.entries, key=_is_ranged):
-        for key in _entry_keys(entry, found):
-            found._entries.setdefault(key, []).append(entry)
+        if len(entry.instruction.statements) == 1:
+            for key in _keys(entry.instruction.statements[0]):
+                found._entries.setdefault(key, []).append(entry)
     return found
 
 
@@ -93,13 +103,19 @@ def roots(
         for needle in found.at(key):
             if needle.target.dtype != statement.target.dtype:
                 continue
-            order = [o.name for o in needle.entry.instruction.operands]
-            held = {access.buffer: literal for access, literal in needle.fixed}
-            for found_binding in _bindings(statement, needle, found, orders):
-                binding = {**found_binding, **held}
-                bound = tuple((name, binding[name]) for name in order if name in binding)
-                result.append((needle, bound))
+            result += [(needle, bound) for bound in programs(needle, statement, found, orders)]
     return tuple(sorted(result, key=lambda root: -covered(root[0])))
+
+
+def programs(
+    needle: Needle, statement: Statement, found: Needles, orders: OperandOrders | None = None
+) -> tuple[Bindings, ...]:
+    """Return the ways to bind a needle's operands that count, as in :func:`roots`."""
+    order = [o.name for o in needle.entry.instruction.operands]
+    return tuple(
+        tuple((name, binding[name]) for name in order if name in binding)
+        for binding in _bindings(statement, needle, found, orders)
+    )
 
 
 def _bindings(
@@ -126,9 +142,8 @@ def covered(needle: Needle) -> int:
 
 
 def operand_accesses(needle: Needle) -> dict[str, Access]:
-    """Return the access of each operand that the needle reads, those that hold constants too."""
-    found = {access.buffer: access for access in accesses(needle.value)}
-    return found | {access.buffer: access for access, _ in needle.fixed}
+    """Return the access of each operand that the needle's value reads."""
+    return {access.buffer: access for access in accesses(needle.value)}
 
 
 def _immediates_fit(found: Needles, needle: Needle, binding: dict[str, Expr]) -> bool:
@@ -150,33 +165,17 @@ def _program(needle: Needle, value: Expr, binding: dict[str, Expr]) -> object:
             if OPERATIONS[op].commutative:
                 parts.sort(key=repr)
             return op, dtype, tuple(parts)
-        case Reduce(reduction, _, body, _):
-            return reduction, _program(needle, body, binding)
         case _:
             return value
 
 
 # --- the index ----------------------------------------------------------------------------------
 def _root(expr: Expr) -> str:
-    match expr:
-        case Op(op, _, _):
-            return op
-        case Reduce(reduction, _, _, _):
-            return reduction
-        case _:
-            return ""
+    return expr.op if isinstance(expr, Op) else ""
 
 
 def _key(reduction: Reduction, value: Expr) -> Key:
     return reduction, _root(value), value.dtype.name
-
-
-def _entry_keys(entry: Entry, found: Needles) -> tuple[Key, ...]:
-    """Return the keys of an entry's readings; those of several statements are read at once."""
-    if is_plain(entry.instruction):
-        return _keys(entry.instruction.statements[0])
-    readings = found.readings(entry).needles
-    return tuple(dict.fromkeys(_key(n.reduction, n.value) for n in readings))
 
 
 def _keys(statement: Statement) -> tuple[Key, ...]:
@@ -194,7 +193,7 @@ def _is_ranged(entry: Entry) -> bool:
     return any(extent.range for extent in entry.instruction.extents)
 
 
-def _signature(needle: Needle) -> object:
+def signature(needle: Needle) -> object:
     """Return what two needles share that differ only in names and in being masked."""
     places: dict[str, str] = {}
     axes = {axis.name: var(f"y{n}") for n, axis in enumerate(needle.axes)}
@@ -208,11 +207,8 @@ def _signature(needle: Needle) -> object:
                 return name, operand.storage, dtype.name, tuple(renamed)
             case Op(op, args, dtype):
                 return op, dtype.name, tuple(text(arg) for arg in args)
-            case Reduce(reduction, _, body, dtype):
-                return reduction, dtype.name, text(body)
             case _:
                 return expr
 
     extents = tuple((axis.extent, axis.open) for axis in needle.axes)
-    body = text(needle.target), text(needle.value), tuple(text(a) for a, _ in needle.fixed)
-    return needle.reduction, body, extents, needle.tied is None, tuple(e for _, e in needle.fixed)
+    return needle.reduction, text(needle.target), text(needle.value), extents, needle.tied is None

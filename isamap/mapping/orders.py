@@ -13,7 +13,7 @@ from itertools import groupby, permutations, product
 from typing import Literal, TypeAlias, get_args
 
 from isamap.ir.index import Index, var
-from isamap.ir.nodes import Access, Expr, Op, Reduce
+from isamap.ir.nodes import Access, Expr, Op
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.statements import accesses, substitute_expr
 from isamap.mapping.matching import Axis, Needle
@@ -89,8 +89,6 @@ def _exchanges(
                 return
             for order in permutations(args) if OPERATIONS[op].commutative else (args,):
                 yield from _all_exchanges(needle, kinds, order, others, names)
-        case Reduce(), Reduce() if moved.reduction == fixed.reduction:
-            yield from _exchanges(needle, kinds, moved.body, fixed.body, names)
         case _:
             if moved == fixed:
                 yield names

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from isamap.ir.index import Index
 from isamap.ir.nodes import Expr, Literal, Permissions, Statement
-from isamap.ir.statements import accesses, read_indices, reduces
+from isamap.ir.statements import accesses, read_indices
 from isamap.mapping.killing import Filling, best_fillings
 from isamap.mapping.linear import Vector, in_span, primitive
 from isamap.mapping.matching import Needle, Placement
@@ -142,8 +142,7 @@ def problem(
     )
     fixed = tuple((name, expr) for name, expr in bound.items() if isinstance(expr, Literal))
     forms = _forms(rows, len(variables))
-    reduction, body = needle.repeated
-    fillings = best_fillings(body, reduction, fillable, fixed, permissions.finite)
+    fillings = best_fillings(needle.value, needle.reduction, fillable, fixed, permissions.finite)
     return Problem(
         variables,
         names,
@@ -210,7 +209,5 @@ def _barred(
 
 def _is_ordered(statement: Statement, permissions: Permissions) -> bool:
     """Return whether the order of a reduction's steps shows and must be kept."""
-    found = [(r.reduction, r.dtype) for r in reduces(statement.value)]
-    found.append((statement.reduction, statement.target.dtype))
-    rounds = any(reduction in ("+=", "*=") and dtype.is_float for reduction, dtype in found)
+    rounds = statement.reduction in ("+=", "*=") and statement.target.dtype.is_float
     return rounds and not permissions.reassociate

@@ -8,9 +8,11 @@ the wanted elements?
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import TypeVar
 
 from isamap.hw.accelerator import Accelerator, Entry
+from isamap.ir.dtype import DTYPES
 from isamap.ir.index import Index, const
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op, Statement
 from isamap.ir.operations import REDUCTION_OPERATIONS
@@ -19,10 +21,13 @@ from isamap.mapping.fit import fit
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.pattern import bindings
 from isamap.mapping.steps import FromImmediate, FromMemory, Move, Source, Step, Store
+from isamap.mapping.views import seen_as
 
 _T = TypeVar("_T")
 
 MEMORY_KINDS = ("memory", "cache")
+
+_STORED = Access("", (), DTYPES["bool"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class Producers:
         self._kinds = {s.name: s.kind for s in accelerator.storages}
         self._making: dict[tuple[str, str, tuple[int, ...]], list[Producer]] = {}
         self._storing: dict[tuple[str, str, tuple[int, ...]], list[Producer]] = {}
+        self._views: dict[tuple[str, str, int], list[tuple[int, ...]]] = {}
         for entry in accelerator.entries:
             if (producer := _read_producer(entry)) is None:
                 continue
@@ -60,7 +66,8 @@ class Producers:
                 key = (target.storage, target.dtype.name, shape)
                 self._making.setdefault(key, []).append(producer)
         for table in (self._making, self._storing):
-            for producers in table.values():
+            for (storage, dtype, shape), producers in table.items():
+                self._views.setdefault((storage, dtype, prod(shape)), []).append(shape)
                 producers.sort(key=lambda p: (p.entry.throughput, len(p.entry.instruction.extents)))
 
     def is_memory(self, storage: str) -> bool:
@@ -86,8 +93,33 @@ class Producers:
     ) -> Step | None:
         """Return the cheapest way found to make a fragment of ``expr``, or None.
 
+        Where nothing makes its shape, it may be made as another shape of as many elements.
         ``visited`` are the kinds of fragment of this same expression that are being made already.
         """
+        best = self._make(expr, fragment, references, visited)
+        if best is not None:
+            return best
+        for shape in self._shapes(fragment):
+            view = seen_as(fragment, shape, references)
+            step = view and self._make(expr, *view, visited)
+            if step and (best is None or step.cost < best.cost):
+                best = step
+        return best
+
+    def _shapes(self, fragment: Fragment) -> tuple[tuple[int, ...], ...]:
+        """Return the other shapes of a fragment that some instruction makes or stores."""
+        key = (fragment.storage, fragment.dtype.name, prod(fragment.shape))
+        found = dict.fromkeys(self._views.get(key, ()))
+        return tuple(shape for shape in found if shape != fragment.shape)
+
+    def _make(
+        self,
+        expr: Expr,
+        fragment: Fragment,
+        references: Mapping[Access, Reference],
+        visited: frozenset[tuple[str, str, tuple[int, ...]]],
+    ) -> Step | None:
+        """Return the cheapest way to make a fragment in its own shape, or None."""
         key = (fragment.storage, fragment.dtype.name, fragment.shape)
         if key in visited:
             return None
@@ -247,6 +279,18 @@ class Producers:
     # --- storing a fragment ---------------------------------------------------------------------
     def store(self, fragment: Fragment, reference: Reference, depth: int = 3) -> "Store | None":
         """Return the cheapest chain of movements from a fragment to memory, or None."""
+        best = self._store(fragment, reference, depth)
+        if best is None:
+            for shape in self._shapes(fragment):
+                # Any access stands for the one that is stored.
+                if view := seen_as(fragment, shape, {_STORED: reference}):
+                    store = self._store(view[0], view[1][_STORED], depth)
+                    if store and (best is None or store.cost < best.cost):
+                        best = store
+        return best
+
+    def _store(self, fragment: Fragment, reference: Reference, depth: int) -> "Store | None":
+        """Return the cheapest chain of movements for a fragment in its own shape, or None."""
         key = (fragment.storage, fragment.dtype.name, fragment.shape)
         best: Store | None = None
         for producer in self._storing.get(key, ()):

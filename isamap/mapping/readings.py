@@ -1,24 +1,13 @@
 """The ways to read one instruction as one statement."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import const, var
-from isamap.ir.inline import ApartError, inline
-from isamap.ir.nodes import (
-    Access,
-    Coordinate,
-    Expr,
-    Instruction,
-    Op,
-    Reduce,
-    Reduction,
-    Statement,
-)
+from isamap.ir.nodes import Access, Coordinate, Expr, Op, Reduction
 from isamap.ir.operations import REDUCTION_OPERATIONS
-from isamap.ir.statements import accesses, reduces, substitute_expr
+from isamap.ir.statements import accesses, substitute_expr
 from isamap.mapping.matching import Axis, Needle
-from isamap.mapping.neutral import Fixed, neutral_forms
 from isamap.mapping.rows import entangled, row, split
 
 MOVES = "it only moves data"
@@ -62,12 +51,8 @@ def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
     instruction = entry.instruction
     if instruction.states:
         return Readings((), "it uses machine state")
-    statement = instruction.statements[0]
-    if not is_plain(instruction):
-        try:
-            statement = one_statement(instruction)
-        except ApartError as apart:
-            return Readings((), f"its statements are not one: {apart}")
+    if len(instruction.statements) != 1:
+        return Readings((), "it has several statements")
     sizes = {}
     for extent in instruction.extents:
         if extent.value is not None:
@@ -75,6 +60,7 @@ def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
         elif extent.range is not None:
             sizes[extent.name] = const(extent.range[1] - 1)
     open_ = {e.name: const(e.least) for e in instruction.extents if e.least is not None}
+    statement = instruction.statements[0]
     axes: list[Axis] = []
     starts = {}
     for variable in statement.variables:
@@ -95,34 +81,7 @@ def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
     if reason := _obstacle(target, value, tuple(axes)):
         return Readings((), reason)
     reader = _Reader(entry, kinds, target, value, tuple(axes))
-    if not is_plain(instruction):
-        return reader.forms()
     return reader.assignment() if statement.reduction == "=" else reader.reduce(statement.reduction)
-
-
-def is_plain(instruction: Instruction) -> bool:
-    """Return whether an instruction's statement is read as it stands.
-
-    Several statements are put into one, and so is a reduction that begins with its identity.
-    """
-    statement = instruction.statements[0]
-    role = instruction.operand(statement.target.buffer).role
-    return len(instruction.statements) == 1 and (statement.reduction == "=" or role == "inout")
-
-
-def one_statement(instruction: Instruction) -> Statement:
-    """Return what an instruction leaves in the operand that it writes; ApartError if it cannot."""
-    written = dict.fromkeys(
-        s.target.buffer
-        for s in instruction.statements
-        if instruction.operand(s.target.buffer).role != "local"
-    )
-    if len(written) > 1:
-        raise ApartError(f"it writes {' and '.join(written)}")
-    (result,) = written
-    last = max(n for n, s in enumerate(instruction.statements) if s.target.buffer == result)
-    buffers = {operand.name: operand for operand in instruction.operands}
-    return inline(instruction.statements[: last + 1], buffers)
 
 
 def seen_axes(access: Access, axes: tuple[Axis, ...]) -> frozenset[int] | None:
@@ -164,8 +123,6 @@ def _has_coordinate(value: Expr) -> bool:
             return True
         case Op(_, args, _):
             return any(_has_coordinate(arg) for arg in args)
-        case Reduce(_, _, body, _):
-            return _has_coordinate(body)
         case _:
             return False
 
@@ -177,7 +134,6 @@ class _Reader:
     target: Access
     value: Expr
     axes: tuple[Axis, ...]
-    fixed: Fixed = ()
 
     def reduce(self, reduction: Reduction) -> Readings:
         """Read ``c += value``."""
@@ -193,16 +149,6 @@ class _Reader:
         if self._covers_axes():
             found.append(self._needle("=", whole, name))
         return Readings(tuple(found))
-
-    def forms(self) -> Readings:
-        """Read ``r = value``, and what is left of it where operands are neutral."""
-        found: list[Needle] = []
-        reason = ""
-        for value, fixed in neutral_forms(self.value):
-            readings = replace(self, value=value, fixed=fixed).assignment()
-            found += readings.needles
-            reason = reason or readings.reason
-        return Readings(tuple(found), "" if found else reason)
 
     def assignment(self) -> Readings:
         """Read ``r = value``."""
@@ -228,27 +174,19 @@ class _Reader:
                 continue
             if tied not in (None, own.buffer) or not self._can_share(own):
                 continue
-            reduction = REDUCTIONS[self.value.op]
-            if isinstance(other, Reduce):
-                if other.reduction != reduction:
-                    continue
-                other = other.body
-            needle = self._needle(reduction, other, own.buffer)
+            needle = self._needle(REDUCTIONS[self.value.op], other, own.buffer)
             # Of two readings that differ only by exchanging like operands, the first is enough.
             key = (other.indices, self._place(other)) if isinstance(other, Access) else other
             found.setdefault(key, needle)
         return tuple(found.values())
 
     def _needle(self, reduction: Reduction, value: Expr, tied: str | None) -> Needle:
-        return Needle(self.entry, self.target, reduction, value, self.axes, tied, self.fixed)
+        return Needle(self.entry, self.target, reduction, value, self.axes, tied)
 
     def _covers_axes(self) -> bool:
         seen = seen_axes(self.target, self.axes)
         assert seen is not None
-        within = {name for found in reduces(self.value) for name in found.variables}
-        return all(
-            axis.extent == 1 or n in seen or axis.name in within for n, axis in enumerate(self.axes)
-        )
+        return all(axis.extent == 1 or n in seen for n, axis in enumerate(self.axes))
 
     def _is_movement(self) -> bool:
         match self.value:

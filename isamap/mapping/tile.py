@@ -10,7 +10,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from isamap.mapping.groups import whole_variables
 from isamap.mapping.linear import Vector
 from isamap.mapping.matching import Mapping, Matching
 from isamap.mapping.rows import row
@@ -29,15 +28,11 @@ Ints: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Variables that share axes: the forms on each of these, its room, the variables' extents.
-
-    ``whole`` says of each variable whether its tile must be its extent.
-    """
+    """Variables that share axes: the forms on each of these, its room, the variables' extents."""
 
     forms: tuple[tuple[Vector, ...], ...]
     rooms: tuple[int, ...]
     extents: tuple[int | None, ...]
-    whole: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +58,8 @@ def tiles(
     in the simplest way.  Where several extents take the same number of steps the largest that fits
     is chosen, so that only the last tile is short.  A symbolic extent counts as large: its tail is
     neglected.  ``candidates`` combinations of extents are looked at for variables that share axes.
-    A reduction within the value is done whole; there is no tile where it does not fit.
     """
     inner = matching.inner
-    whole = whole_variables(matching.statement)
-    if not whole <= set(inner):
-        return ()
     known = {v.name: v.extent.constant for v in matching.statement.variables}
     axes = [axis for axis in matching.needle.axes if axis.extent > 1]
     forms = [[row(form, inner) for form in matching.on_axis(axis.name)] for axis in axes]
@@ -80,7 +71,6 @@ def tiles(
             tuple(tuple(tuple(f[v] for v in variables) for f in forms[a]) for a in own),
             tuple(axes[a].extent for a in own),
             tuple(known[inner[v]] for v in variables),
-            tuple(inner[v] in whole for v in variables),
         )
         parts.append(best_choices(group, limit, candidates))
     combined = [
@@ -124,8 +114,6 @@ def _select(choices: Sequence[Choice], limit: int) -> tuple[Choice, ...]:
 def best_choices(group: Group, limit: int, candidates: int = MOST_CANDIDATES) -> tuple[Choice, ...]:
     """Return the best tiles of variables that share axes."""
     tried = _fitting(group, candidates)
-    if not len(tried):
-        return ()
     grown = _distinct(_grown(group, tried))
     done = np.ones(len(grown))
     for v, extent in enumerate(group.extents):
@@ -190,8 +178,6 @@ def _fitting(group: Group, candidates: int) -> Ints:
         longer = np.repeat(found, len(tried), axis=0)
         longer[:, v] = np.tile(tried, len(found))
         found = longer[_fits(group, longer, v)][:candidates]
-        if not len(found):
-            break
     return found
 
 
@@ -213,8 +199,6 @@ def _candidates(group: Group, variable: int, most: int) -> tuple[int, ...]:
     steps; if those are too many, the ones that leave no tail come first.
     """
     extent, top = group.extents[variable], _room(group, variable)
-    if group.whole[variable]:
-        return (extent,) if extent is not None and extent <= top else ()
     tried = [top, 1, *(1 << n for n in range(1, top.bit_length()))]
     if extent is None:
         tried.append(top // 3)

@@ -7,6 +7,7 @@ from isamap import __version__
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.printer import print_expr, print_kernel, print_statement
+from isamap.mapping.composed import conditions_of, parts_of
 from isamap.mapping.matching import Enumeration, Matching
 from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.result import Report, Result, Scheduled, issue_cycles, statement_names
@@ -31,7 +32,6 @@ def report_facts(report: Report) -> Facts:
                 **_statement(
                     s.name, s.statement, s.enumeration, result.mapped, symbols, s.scheduled
                 ),
-                "covers": list(s.covers),
                 "chosen": s.chosen,
                 "why": s.why,
             }
@@ -75,6 +75,8 @@ def mapping_facts(mapping: LegalMapping) -> Facts:
     matching = mapping.matching
     return {
         "instruction": matching.needle.name,
+        "parts": list(parts_of(matching.needle)),
+        "conditions": [condition.text for condition in conditions_of(matching.needle)],
         "axes": axes(matching),
         "operands": {name: print_expr(expr) for name, expr in matching.operands},
         "tile": dict(mapping.tile),
@@ -150,6 +152,7 @@ def _statement(
         "mappings": mappings,
         "complete": found.complete,
         "incomplete_reason": found.reason,
+        "refused": list(found.refused),
     }
 
 

@@ -15,16 +15,16 @@ from isamap.emit.c import emit_c
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
+from isamap.ir.ranges import intervals_before
 from isamap.ir.statements import bind_extents, zero_based
 from isamap.lower.choose import Choice
 from isamap.lower.cost import estimate
-from isamap.lower.grouping import group_reasons
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.find import enumerate_mappings
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import needles
 from isamap.mapping.reasons import reasons
-from isamap.pipeline.arrange import Arranged, arrange
+from isamap.pipeline.compete import compete
 from isamap.pipeline.options import Clock, Options, Tell, silent
 from isamap.pipeline.result import Result, Scheduled, StatementResult, Tuning, statement_names
 from isamap.pipeline.sizes import TYPICAL_SIZE
@@ -45,10 +45,10 @@ def map_kernel(
         enumerations = enumerate_each(kernel, hardware)
     with clock.stage("schedule"):
         symbols = dict.fromkeys(kernel.symbols, TYPICAL_SIZE)
-        arranged = arrange(kernel, hardware, enumerations, options, symbols, tell)
-    if (choice := arranged.choice) is None:
-        raise _nothing(kernel, hardware, enumerations, arranged.refused)
-    mapped, enumerations = arranged.kernel, arranged.enumerations
+        competed = compete(kernel, hardware, enumerations, options, symbols, tell)
+    if (choice := competed.choice) is None:
+        raise _nothing(kernel, hardware, enumerations, competed.refused)
+    mapped, enumerations = competed.kernel, competed.enumerations
     schedule, lowered, cost, tuning = choice.schedule, choice.lowered, choice.estimate, None
     if options.tune:
         with clock.stage("tune"):
@@ -64,9 +64,9 @@ def map_kernel(
     return Result(
         kernel,
         mapped,
-        arranged.rewritings,
+        competed.rewritings,
         hardware,
-        _statements(arranged, choice, schedule, tuning),
+        _statements(mapped, enumerations, choice, schedule, tuning),
         schedule,
         lowered,
         cost,
@@ -95,15 +95,22 @@ def _nothing(
     """Return the error that names the statements without a mapping."""
     names = statement_names(kernel)
     unmapped = [i for i, found in enumerate(enumerations) if not found.mappings]
-    return NoMappingError([_unmapped(kernel, hardware, names[i], i, refused) for i in unmapped])
+    return NoMappingError(
+        [
+            _unmapped(kernel, hardware, names[i], i, (*enumerations[i].refused, *refused))
+            for i in unmapped
+        ]
+    )
 
 
 def enumerate_each(kernel: Kernel, hardware: Accelerator) -> tuple[Enumeration, ...]:
     """Return the legal mappings of every statement, which may be none."""
     index = needles(hardware)
     return tuple(
-        enumerate_mappings(zero_based(statement), index, kernel.permissions)
-        for statement in bind_extents(kernel).statements
+        enumerate_mappings(
+            zero_based(statement), index, kernel.permissions, known=intervals_before(kernel, number)
+        )
+        for number, statement in enumerate(bind_extents(kernel).statements)
     )
 
 
@@ -112,8 +119,7 @@ def _unmapped(
 ) -> Diagnostic:
     text = f"nothing on '{hardware.name}' computes statement {name} of kernel '{kernel.name}'"
     statement = kernel.statements[index]
-    together = group_reasons(kernel, needles(hardware), index)
-    nearest = (*together, *reasons(statement, hardware, kernel.permissions), *refused)
+    nearest = (*reasons(statement, hardware, kernel.permissions), *refused)
     return Diagnostic(
         "E721",
         text,
@@ -125,14 +131,15 @@ def _unmapped(
 
 
 def _statements(
-    arranged: Arranged,
+    kernel: Kernel,
+    enumerations: tuple[Enumeration, ...],
     choice: Choice,
     schedule: Schedule,
     tuning: Tuning | None,
 ) -> tuple[StatementResult, ...]:
     results = []
-    for number, name in enumerate(statement_names(arranged.kernel)):
-        found, tried = arranged.enumerations[number], choice.alternatives[number]
+    for number, name in enumerate(statement_names(kernel)):
+        found, tried = enumerations[number], choice.alternatives[number]
         chosen = found.mappings.index(schedule.statements[number].mapping)
         scheduled = tuple(
             Scheduled(
@@ -143,12 +150,11 @@ def _statements(
         results.append(
             StatementResult(
                 name,
-                arranged.kernel.statements[number],
+                kernel.statements[number],
                 found,
                 chosen,
                 _why(found, chosen, scheduled, tuning),
                 scheduled,
-                arranged.covers[number],
             )
         )
     return tuple(results)

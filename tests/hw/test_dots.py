@@ -37,7 +37,7 @@ BEST = [
     ("x86_avx2", "u8", "s8", "s32", "dot4_u8_s8"),
     ("x86_avx2", "s8", "s8", "s32", "dot4_s8"),
     ("x86_avx2", "u8", "u8", "s32", "dot4_u8"),
-    ("x86_avx2", "s16", "s16", "s32", "vpmaddwd"),
+    ("x86_avx2", "s16", "s16", "s32", "vpmaddwd + vadd_s32"),
     ("x86_avx2", "bf16", "bf16", "f32", "dot2_bf16"),
     ("x86_avx512", "u8", "s8", "s32", "vpdpbusd"),
     ("x86_avx512", "s8", "s8", "s32", "dot4_s8_s8"),

@@ -1,0 +1,70 @@
+"""The instructions that make operands afresh, by storage and type: what compositions begin with."""
+
+from typing import TypeAlias
+
+from isamap.hw.accelerator import Entry
+from isamap.ir.nodes import Access, Buffer, Op
+from isamap.mapping.pieces import Piece, read_piece
+
+Kind: TypeAlias = tuple[str, str]
+"""Storage and type of an operand."""
+
+PASSING = ("cast", "sat", "neg", "*")
+"""Operations that pass on an operand, if the other one is 1."""
+
+
+class Makers:
+    """The entries that write an operand afresh, by its storage and type."""
+
+    def __init__(self, entries: tuple[Entry, ...]) -> None:
+        self._all: dict[Kind, list[Entry]] = {}
+        self._reducing: dict[Kind, list[Entry]] = {}
+        self._passing: dict[Kind, list[Entry]] = {}
+        self._sources: dict[Kind, set[Kind]] = {}
+        self._pieces: dict[str, Piece | None] = {}
+        for entry in entries:
+            statement = entry.instruction.statements[-1]
+            target = entry.instruction.operand(statement.target.buffer)
+            if target.role != "out":
+                continue
+            key = kind_of(target)
+            self._all.setdefault(key, []).append(entry)
+            if _reduces(entry):
+                self._reducing.setdefault(key, []).append(entry)
+            if isinstance(statement.value, Access) or (
+                isinstance(statement.value, Op) and statement.value.op in PASSING
+            ):
+                self._passing.setdefault(key, []).append(entry)
+                inputs = (o for o in entry.instruction.operands if o.role == "in")
+                self._sources.setdefault(key, set()).update(kind_of(o) for o in inputs)
+
+    def at(self, key: Kind, reducing: bool = False, passing: bool = False) -> tuple[Entry, ...]:
+        """Return the entries that write a kind of operand: all, or those that reduce or pass."""
+        table = self._reducing if reducing else self._passing if passing else self._all
+        return tuple(table.get(key, ()))
+
+    def piece(self, entry: Entry) -> Piece | None:
+        """Return an entry as a piece, read when it is first needed; None if it is none."""
+        if entry.name not in self._pieces:
+            self._pieces[entry.name] = read_piece(entry)
+        return self._pieces[entry.name]
+
+    def leads(self, key: Kind, steps: int) -> bool:
+        """Return whether something that reduces comes before a kind of operand within steps."""
+        if key in self._reducing:
+            return True
+        return steps > 0 and any(self.leads(k, steps - 1) for k in self._sources.get(key, ()))
+
+
+def kind_of(operand: Buffer) -> Kind:
+    """Return the storage and the type of an operand."""
+    return operand.storage or "", operand.dtype.name
+
+
+def _reduces(entry: Entry) -> bool:
+    """Return whether some statement reduces over an axis that its target does not have."""
+    for statement in entry.instruction.statements:
+        names = frozenset().union(*(index.names for index in statement.target.indices))
+        if any(variable.name not in names for variable in statement.variables):
+            return True
+    return False

@@ -85,7 +85,7 @@ def _fixed(
                 yield Named(Breach(6, 0, local.forms[f]), (-literal(local, f, axis),))
             elif (
                 local.owned
-                and axis in local.sees[0]
+                and axis in local.owning
                 and not in_span(outputs, vectors[forms.index(f)])
             ):
                 yield Named(Breach(2, 0, local.forms[f]), (-literal(local, f, axis),))

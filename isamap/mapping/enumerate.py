@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 
 from isamap.ir.nodes import Expr, Permissions, Statement
+from isamap.mapping.composite import lay_out
 from isamap.mapping.family import Family, within
 from isamap.mapping.laws import Placed
 from isamap.mapping.linear import Vector
@@ -40,7 +41,8 @@ class Listing:
     Iterating yields them in canonical order: product after product, in each the last component
     fastest, a component's placements ordered by the numbers of their forms and axes.  With
     ``nonempty`` only those that use every axis longer than 1 are meant.  ``solved`` has each
-    component with its placements as numbers of its own, for those who prove them.
+    component with its placements as numbers of its own, for those who prove them; ``problems`` has
+    the laws' data within the family, for each choice of constants.
     """
 
     whole: Problem
@@ -52,6 +54,7 @@ class Listing:
     complete: bool
     reason: str
     solved: tuple[tuple[Local, tuple[Placed, ...]], ...]
+    problems: tuple[Local, ...]
 
     @property
     def count(self) -> int:
@@ -73,9 +76,8 @@ class Listing:
 
     def __iter__(self) -> Iterator[Matching]:
         for placed in self.placed():
-            yield Matching(
-                self.statement, self.needle, self.operands, self.whole.placements(placed)
-            )
+            placements = lay_out(self.whole, self.problems, placed)
+            yield Matching(self.statement, self.needle, self.operands, placements)
 
     def placed(self) -> Iterator[Placed]:
         """Yield the matchings as (form, axis) pairs, in canonical order."""
@@ -107,15 +109,15 @@ def list_matchings(
     """
     whole = problem(statement, needle, operands, permissions)
     products: list[Product] = []
+    problems: list[Local] = []
     reasons: dict[str, None] = {}
     solved: dict[tuple[Local, tuple[Placed, ...]], None] = {}
     for filling in whole.fillings:
         if not whole.is_open(filling):
             continue
         parts = []
-        for component in components(
-            within(whole.local(filling), family, splittable=whole.splittable)
-        ):
+        problems.append(within(whole.local(filling), family, splittable=whole.splittable))
+        for component in components(problems[-1]):
             part = local_placements(component.local, listed)
             if not part.complete:
                 names = ", ".join(whole.variables[v] for v in component.variables)
@@ -138,6 +140,7 @@ def list_matchings(
         not reasons,
         "; ".join(reasons),
         tuple(solved),
+        tuple(problems),
     )
 
 

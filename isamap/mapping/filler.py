@@ -1,6 +1,8 @@
 """What the unused elements of an instruction's operands must hold."""
 
 from isamap.ir.nodes import Literal, Permissions
+from isamap.mapping.composite import layout_of
+from isamap.mapping.functional import is_legal_layout
 from isamap.mapping.killing import Filling, literal_of, zero
 from isamap.mapping.laws import is_legal
 from isamap.mapping.matching import Matching
@@ -28,7 +30,7 @@ def fillers(
     result: dict[str, Literal | None] = {}
     for n, name in enumerate(whole.operands[1:], 1):
         expr = bound[name]
-        if whole.sees[n] <= whole.sees[0]:
+        if whole.is_fixed(n):
             result[name] = None
         elif isinstance(expr, Literal):
             result[name] = expr
@@ -44,12 +46,21 @@ def filled_axes(matching: Matching, operand: str) -> tuple[str, ...]:
     They are the ones that the operand sees and the target does not.
     """
     whole = problem(matching.statement, matching.needle, matching.operands)
-    seen = whole.sees[whole.operands.index(operand)] - whole.sees[0]
+    owned = whole.seen[0].alone if whole.seen else whole.sees[0]
+    seen = whole.sees[whole.operands.index(operand)] - owned
     return tuple(whole.axes[n] for n in sorted(seen))
 
 
 def legal_filling(whole: Problem, matching: Matching) -> Filling | None:
     """Return the first choice of constants under which a matching is legal, or None."""
+    if whole.seen:
+        layout = layout_of(whole, matching.placements)
+        if layout is None:
+            return None
+        for filling in whole.fillings:
+            if whole.is_open(filling) and is_legal_layout(whole.local(filling), layout):
+                return filling
+        return None
     placed = whole.placed(matching.placements)
     if placed is None:
         return None

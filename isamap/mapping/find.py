@@ -5,16 +5,18 @@ from math import prod
 from operator import itemgetter
 
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.index import Index
+from isamap.ir.index import Index, total
 from isamap.ir.nodes import Permissions, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.ranges import Intervals
 from isamap.ir.statements import zero_based
 from isamap.mapping.compose import compositions
+from isamap.mapping.composite import arrangements
 from isamap.mapping.enumerate import enumerate_matchings
 from isamap.mapping.linear import primitive
 from isamap.mapping.matching import Enumeration, Mapping, Needle
 from isamap.mapping.needles import Bindings, Needles, covered, needles, roots
+from isamap.mapping.positions import digits, sums
 from isamap.mapping.rows import as_form, row
 from isamap.mapping.tile import MOST_CANDIDATES, tiles
 
@@ -57,9 +59,10 @@ def enumerate_mappings(
         head = _head(needle, operands)
         weight = covered(needle)
         pace = prod(axis.extent for axis in needle.axes) / float(needle.entry.throughput or 1)
-        scarce = max(1.0, len(matchings) / FEW_MATCHINGS)
+        arranged = [a for m in matchings for a in arrangements(m, permissions)]
+        scarce = max(1.0, len(arranged) / FEW_MATCHINGS)
         candidates = max(128, int(MOST_CANDIDATES / scarce**2))
-        for matching in matchings:
+        for matching in arranged:
             for mapping in tiles(matching, candidates=candidates):
                 work = _work(mapping)
                 rank = (-weight, -round(mapping.utilisation * pace, 6), f"{head} {work}")
@@ -101,6 +104,17 @@ def _work(mapping: Mapping) -> str:
 @lru_cache(maxsize=4096)
 def _names(form: Index) -> frozenset[str]:
     return form.names
+
+
+def _positions(mapping: Mapping) -> dict[str, str]:
+    """Return the position on each axis of which an operand sees a sum, weights included."""
+    needle = mapping.matching.needle
+    mixed = {n for vector in sums(needle) for n, c in enumerate(vector) if c}
+    if not mixed:
+        return {}
+    on_axes = digits(mapping.matching, mapping.tile)
+    names = [needle.axes[n].name for n in sorted(mixed)]
+    return {n: str(total(d.form * d.weight for d in on_axes[n])) for n in names if on_axes[n]}
 
 
 @lru_cache(maxsize=4096)

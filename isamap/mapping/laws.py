@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from isamap.mapping.composite import has_layout
 from isamap.mapping.linear import Vector, dependencies, in_span, rank
 from isamap.mapping.problem import Local
 
@@ -55,7 +56,9 @@ def breaches(local: Local, placed: Placed) -> Iterator[Breach]:
 
 
 def is_legal(local: Local, placed: Placed) -> bool:
-    """Return whether placements break no law."""
+    """Return whether placements break no law; where operands see sums, under some layout."""
+    if local.seen:
+        return has_layout(local, placed)
     return next(breaches(local, placed), None) is None
 
 

@@ -16,12 +16,16 @@ from numpy.typing import NDArray
 from isamap.ir.index import Index
 from isamap.ir.nodes import Literal, Permissions
 from isamap.ir.statements import read_indices
+from isamap.mapping import functional
+from isamap.mapping.composite import layout_of
 from isamap.mapping.filler import legal_filling
 from isamap.mapping.killing import best_fillings
 from isamap.mapping.laws import Breach, breaches
-from isamap.mapping.matching import Matching
+from isamap.mapping.matching import Axis, Matching
 from isamap.mapping.needles import operand_accesses
-from isamap.mapping.problem import Problem, problem
+from isamap.mapping.positions import digits, sums
+from isamap.mapping.positions import extent as extent_of
+from isamap.mapping.problem import Local, Problem, problem
 from isamap.mapping.rows import as_form
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -46,16 +50,26 @@ def violations(
     whole = problem(matching.statement, matching.needle, matching.operands, permissions)
     if legal_filling(whole, matching) is not None:
         return ()
-    placed = whole.placed(matching.placements)
-    if placed is None:
-        return (Violation(0, "something is placed that is no form of this statement"),)
     filling = whole.fillings[0]
-    found = [_told(whole, matching, breach) for breach in breaches(whole.local(filling), placed)]
+    broken = _breaches(whole, matching, whole.local(filling))
+    if broken is None:
+        return (Violation(0, "something is placed that is no form of this statement"),)
+    found = [_told(whole, matching, breach) for breach in broken]
     if not whole.is_open(filling):
         found.append(
             Violation(4, "an axis of the instruction cannot be padded: no constant keeps it silent")
         )
     return tuple(dict.fromkeys(found))
+
+
+def _breaches(whole: Problem, matching: Matching, local: Local) -> tuple[Breach, ...] | None:
+    if whole.seen:
+        layout = layout_of(whole, matching.placements)
+        if layout is None:
+            return None
+        return tuple(Breach(*found) for found in functional.breaches(local, layout))
+    placed = whole.placed(matching.placements)
+    return None if placed is None else tuple(breaches(local, placed))
 
 
 def _told(whole: Problem, matching: Matching, breach: Breach) -> Violation:
@@ -94,7 +108,7 @@ def legal_on_tile(
     if image is None:
         return False
     axes = tuple(axis.name for axis in needle.axes)
-    z = _grid(axes, [axis.extent for axis in needle.axes])
+    z = _pieces(needle.axes, _grid(axes, [axis.extent for axis in needle.axes]))
     read = operand_accesses(needle)
     # Operand 0 is the target.
     places = [_elements(needle.target.indices, z)]
@@ -142,9 +156,29 @@ def _grid(names: Sequence[str], extents: Sequence[int]) -> dict[str, Ints]:
     return dict(zip(names, points, strict=True))
 
 
+def _pieces(axes: Sequence[Axis], z: Dict[str, Ints]) -> dict[str, Ints]:
+    """Return the coordinates of points for each variable of the instruction."""
+    found = dict(z)
+    for axis in axes:
+        inside = 1
+        for name, extent in reversed(axis.parts):
+            found[name] = z[axis.name] // inside % extent
+            inside *= extent
+    return found
+
+
 def _image(matching: Matching, tile: Dict[str, int], x: Dict[str, Ints]) -> Ints | None:
     """Return the flat iteration of the instruction for each iteration of the tile."""
     total = np.zeros_like(next(iter(x.values())))
+    if sums(matching.needle) or any(axis.parts for axis in matching.needle.axes):
+        for axis in matching.needle.axes:
+            own = digits(matching, tile)[axis.name]
+            if extent_of(own) > axis.extent:
+                return None
+            total = total * axis.extent
+            for digit in own:
+                total = total + (digit.form.evaluate(x) - digit.low) * digit.weight
+        return total
     for axis in matching.needle.axes:
         position = np.zeros_like(total)
         taken = 1

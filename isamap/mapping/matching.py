@@ -13,12 +13,20 @@ class Axis:
     """An iteration variable of an instruction and its extent, the largest where it has a range.
 
     Where the description leaves an extent open, ``extent`` is its least value and ``open`` says
-    what it is (``V``, ``2*V``); whatever is legal is so for all its values.
+    what it is (``V``, ``2*V``); whatever is legal is so for all its values.  Variables that the same
+    operands see are one axis, and ``parts`` are their names and extents, outermost first; it is
+    empty for an axis of one variable.
     """
 
     name: str
     extent: int
     open: str = ""
+    parts: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def pieces(self) -> tuple[tuple[str, int], ...]:
+        """The variables of the instruction on this axis with their extents, outermost first."""
+        return self.parts or ((self.name, self.extent),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +55,16 @@ class Needle:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A form over a statement's variables, put on an axis of the instruction."""
+    """A form over a statement's variables, put on an axis of the instruction.
+
+    On an axis that occurs in a sum (``a[i + r]``) the form has its factor and its sign, and the
+    placements of one ``level`` step together: their weights are equal on all axes of the sum.
+    Higher levels are further out.  Elsewhere the level is 0 and says nothing.
+    """
 
     form: Index
     axis: str
+    level: int = 0
 
 
 @dataclass(frozen=True, slots=True)

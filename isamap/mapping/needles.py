@@ -196,7 +196,8 @@ def _is_ranged(entry: Entry) -> bool:
 def signature(needle: Needle) -> object:
     """Return what two needles share that differ only in names and in being masked."""
     places: dict[str, str] = {}
-    axes = {axis.name: var(f"y{n}") for n, axis in enumerate(needle.axes)}
+    pieces = [piece for axis in needle.axes for piece in axis.pieces]
+    axes = {name: var(f"y{n}") for n, (name, _) in enumerate(pieces)}
 
     def text(expr: Expr) -> object:
         match expr:
@@ -210,5 +211,5 @@ def signature(needle: Needle) -> object:
             case _:
                 return expr
 
-    extents = tuple((axis.extent, axis.open) for axis in needle.axes)
+    extents = (tuple(extent for _, extent in pieces), tuple(axis.open for axis in needle.axes))
     return needle.reduction, text(needle.target), text(needle.value), extents, needle.tied is None

@@ -1,14 +1,16 @@
 """What a mapping says about each operand of its instruction: digits, fragments, layouts."""
 
 from collections.abc import Mapping as Dict
-from math import gcd
+from dataclasses import replace
 
 from isamap.ir.dtype import DType
-from isamap.ir.index import Index, const, total, var
+from isamap.ir.index import Index, const
 from isamap.ir.nodes import Access, Buffer, Literal
 from isamap.mapping.fragment import Digit, Fragment
 from isamap.mapping.layout import PackedLayout, PlacedDigit
-from isamap.mapping.matching import Mapping, Matching
+from isamap.mapping.matching import Mapping, Matching, Needle
+from isamap.mapping.positions import digits, piece_digits, sums
+from isamap.mapping.seen import seen_at
 
 
 def needle_access(matching: Matching, operand: str) -> Access:
@@ -30,45 +32,48 @@ def _accesses(matching: Matching) -> tuple[Access, ...]:
     return tuple(found)
 
 
-def placed_digits(mapping: Mapping, axis: str) -> tuple[PlacedDigit, ...]:
-    """Return the digits on an axis, outermost first; variables with one iteration are left out."""
-    digits: list[PlacedDigit] = []
-    weight = 1
-    for form in reversed(mapping.matching.on_axis(axis)):
-        long = [v for v in sorted(form.names) if mapping.tile.get(v, 1) > 1]
-        if not long:
+def operand_digits(mapping: Mapping, operand: str) -> tuple[tuple[PlacedDigit, ...], ...]:
+    """Return the digits along each dimension of an operand, outermost first.
+
+    Along a dimension that is a sum of axes they are those of all its axes; a constant in the index
+    is a digit of one value.
+    """
+    on_axes = digits(mapping.matching, mapping.tile)
+    pieces = piece_digits(mapping.matching.needle.axes, on_axes)
+    dims = []
+    for index in needle_access(mapping.matching, operand).indices:
+        if (name := index.name) is not None:
+            dims.append(pieces[name])
             continue
-        factors = {v: _coefficient(form, v) for v in long}
-        step = gcd(*factors.values())
-        reduced = total(var(v) * (c // step) for v, c in factors.items())
-        low = sum((c // step) * (mapping.tile[v] - 1) for v, c in factors.items() if c < 0)
-        reach = sum(abs(c // step) * (mapping.tile[v] - 1) for v, c in factors.items())
-        digits.append(PlacedDigit(reduced, low, reach + 1, weight))
-        weight *= reach + 1
-    return tuple(reversed(digits))
+        here = []
+        for axis in sorted(index.names & pieces.keys()):
+            factor = _coefficient(index, axis)
+            here += [replace(digit, weight=digit.weight * factor) for digit in pieces[axis]]
+        here.sort(key=lambda digit: -digit.weight)
+        if index.offset:
+            here.append(PlacedDigit(const(0), -index.offset, 1, 1))
+        dims.append(tuple(here))
+    return tuple(dims)
 
 
 def _coefficient(form: Index, variable: str) -> int:
     value = form.coefficient(variable).constant
-    assert value is not None, "placed forms have numbers as coefficients"
+    assert value is not None, "indices of needles have numbers as coefficients"
     return value
 
 
-def operand_digits(mapping: Mapping, operand: str) -> tuple[tuple[PlacedDigit, ...], ...] | None:
-    """Return the digits along each dimension of an operand; None if some dimension is no axis."""
-    dims = []
-    for index in needle_access(mapping.matching, operand).indices:
-        axis = index.name
-        if axis is None:
-            return None
-        dims.append(placed_digits(mapping, axis))
-    return tuple(dims)
-
-
 def is_simple(dims: tuple[tuple[PlacedDigit, ...], ...]) -> bool:
-    """Return whether every digit is one variable, and no variable has two digits."""
+    """Return whether every digit is one variable, no variable has two, and none leaves holes."""
     names = [digit.form.name for dim in dims for digit in dim]
-    return None not in names and len(set(names)) == len(names)
+    if None in names or len(set(names)) < len(names):
+        return False
+    for dim in dims:
+        weight = 1
+        for digit in reversed(dim):
+            if digit.weight != weight:
+                return False
+            weight *= digit.extent
+    return True
 
 
 def filled_dims(mapping: Mapping, operand: str) -> frozenset[int]:
@@ -78,9 +83,20 @@ def filled_dims(mapping: Mapping, operand: str) -> frozenset[int]:
     target only touches results that nobody owns.
     """
     needle = mapping.matching.needle
-    owned = {index.name for index in needle.target.indices}
-    indices = needle_access(mapping.matching, operand).indices
-    return frozenset(d for d, index in enumerate(indices) if index.name not in owned)
+    target, own = needle.target.indices, needle_access(mapping.matching, operand).indices
+    if sums(needle) or any(index.name is None for index in (*target, *own)):
+        return _filled(needle, target, own)
+    owned = {index.name for index in target}
+    return frozenset(d for d, index in enumerate(own) if index.name not in owned)
+
+
+def _filled(needle: Needle, target: tuple[Index, ...], own: tuple[Index, ...]) -> frozenset[int]:
+    """Return the dimensions with an axis of which the target does not see the position."""
+    seen = seen_at(target, needle.axes)
+    assert seen is not None, "needles have linear accesses"
+    owned = {name for n in seen.alone for name, _ in needle.axes[n].pieces}
+    pieces = {name for axis in needle.axes for name, _ in axis.pieces}
+    return frozenset(d for d, index in enumerate(own) if (index.names & pieces) - owned)
 
 
 def fragment(
@@ -93,16 +109,16 @@ def fragment(
     buffer: Buffer = mapping.matching.needle.entry.instruction.operand(operand)
     shape = operand_shape(mapping, operand)
     dims = operand_digits(mapping, operand)
-    if dims is None or shape is None or not is_simple(dims):
+    if shape is None or not is_simple(dims):
         return None
-    digits = tuple(tuple(Digit(d.form.name or "", d.extent) for d in dim) for dim in dims)
-    laid = {digit.variable for dim in digits for digit in dim}
+    laid_out = tuple(tuple(Digit(d.form.name or "", d.extent) for d in dim) for dim in dims)
+    laid = {digit.variable for dim in laid_out for digit in dim}
     assert buffer.storage is not None
     return Fragment(
         buffer.storage,
         buffer.dtype,
         shape,
-        digits,
+        laid_out,
         partial & laid,
         filled_dims(mapping, operand) if filler is not None else frozenset(),
         filler,
@@ -123,7 +139,7 @@ def dense_fragment(mapping: Mapping, operand: str) -> Fragment | None:
 def operand_shape(mapping: Mapping, operand: str) -> tuple[int, ...] | None:
     """Return the extents of an operand, the largest where they have a range."""
     needle = mapping.matching.needle
-    largest = {axis.name: axis.extent for axis in needle.axes}
+    largest = {name: extent for axis in needle.axes for name, extent in axis.pieces}
     shape: list[int] = []
     declared = needle.entry.instruction.operand(operand).shape
     for extent, index in zip(
@@ -153,7 +169,7 @@ def packed(
     """
     shape = operand_shape(mapping, operand)
     dims = operand_digits(mapping, operand)
-    if dims is None or shape is None:
+    if shape is None:
         return None
     if filler is not None and filler.dtype != access.dtype:
         # A conversion stands between the packed elements and the operand; it keeps zero.

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Literal, TypeAlias
 
 from isamap.mapping.clauses import demands, literal
+from isamap.mapping.composite import is_roomier
 from isamap.mapping.laws import Placed, is_legal
 from isamap.mapping.problem import Local
 from isamap.mapping.room import never_larger
@@ -131,6 +132,8 @@ def _tight(local: Local, found: list[Placed]) -> list[Placed]:
 
 def _is_roomier(local: Local, one: Placed, other: Placed) -> bool:
     """Return whether ``one`` needs at least the room of ``other`` on every axis at every tile."""
+    if local.seen:
+        return is_roomier(local, one, other)
     for axis in range(local.axes):
         mine = tuple(local.forms[f] for f, a in sorted(one) if a == axis)
         theirs = tuple(local.forms[f] for f, a in sorted(other) if a == axis)

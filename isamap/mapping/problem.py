@@ -10,8 +10,8 @@ from isamap.mapping.killing import Filling, best_fillings
 from isamap.mapping.linear import Vector, in_span, primitive
 from isamap.mapping.matching import Needle, Placement
 from isamap.mapping.needles import operand_accesses
-from isamap.mapping.readings import seen_axes
 from isamap.mapping.rows import as_form, entangled, row, split
+from isamap.mapping.seen import Seen, determines, renumbered, seen_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Local:
 
     A family of matchings adds ``outside``, the pairs that are not in it; ``once``, which keeps each
     form to one axis; and drops law 2 where ``owned`` is False.
+    Where some operand sees axes only in a sum, ``seen`` has what each operand sees; else nothing.
     """
 
     size: int
@@ -37,6 +38,12 @@ class Local:
     outside: frozenset[tuple[int, int]] = frozenset()
     once: bool = False
     owned: bool = True
+    seen: tuple[Seen, ...] = ()
+
+    @property
+    def owning(self) -> frozenset[int]:
+        """The axes whose position an element of the target fixes."""
+        return self.seen[0].alone if self.seen else self.sees[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,8 @@ class Problem:
     """The forms as index expressions."""
     splittable: bool
     """Whether partial results may be combined in any order."""
+    seen: tuple[Seen, ...] = ()
+    """What each operand sees, where some operand sees axes only in a sum."""
 
     def placed(self, placements: Sequence[Placement]) -> frozenset[tuple[int, int]] | None:
         """Return placements as (form, axis) pairs; None if one is outside the form set."""
@@ -96,13 +105,25 @@ class Problem:
             len(self.axes),
             self.witnesses(filling),
             self.barred,
+            seen=self.seen,
         )
+
+    def is_fixed(self, operand: int) -> bool:
+        """Return whether an element of the target determines the operand's."""
+        if self.seen:
+            return self.seen[operand].is_fixed_by(self.seen[0], len(self.axes))
+        return self.sees[operand] <= self.sees[0]
 
     def is_open(self, filling: Filling) -> bool:
         """Return whether padding an axis can be harmless at all.
 
         An axis that neither the target nor some witness sees repeats live work when it is padded.
         """
+        if self.seen:
+            return all(
+                determines((self.seen[t] for t in witness), len(self.axes))
+                for witness in self.witnesses(filling)
+            )
         return all(
             any(axis in self.sees[t] for t in witness)
             for witness in self.witnesses(filling)
@@ -127,18 +148,20 @@ def problem(
         tuple(dict.fromkeys(r for i in group for r in split(row(i, variables), extents)))
         for group in indices
     )
-    live = [(n, axis) for n, axis in enumerate(needle.axes) if axis.extent > 1]
-    renumbered = {n: new for new, (n, _) in enumerate(live)}
+    live = [n for n, axis in enumerate(needle.axes) if axis.extent > 1]
     read = operand_accesses(needle)
-    sees = []
+    found = []
     for access in (needle.target, *(read[name] for name in bound)):
-        seen = seen_axes(access, needle.axes)
-        assert seen is not None, "needles have plain accesses"
-        sees.append(frozenset(renumbered[n] for n in seen if n in renumbered))
-    # An operand of which every element fixes the output's never has an unused element that matters;
-    # one that is bound to a literal has the literal everywhere.
+        own = seen_by(access, needle.axes)
+        assert own is not None, "needles have linear accesses"
+        found.append(renumbered(own, live))
+    sees = tuple(own.axes for own in found)
+    # An operand of which every element is fixed by the output's never has an unused element that
+    # matters; one that is bound to a literal has the literal everywhere.
     fillable = tuple(
-        name for name, seen in zip(names[1:], sees[1:], strict=True) if not seen <= sees[0]
+        name
+        for name, own in zip(names[1:], found[1:], strict=True)
+        if not own.is_fixed_by(found[0], len(live))
     )
     fixed = tuple((name, expr) for name, expr in bound.items() if isinstance(expr, Literal))
     forms = _forms(rows, len(variables))
@@ -146,15 +169,16 @@ def problem(
     return Problem(
         variables,
         names,
-        tuple(axis.name for _, axis in live),
+        tuple(needle.axes[n].name for n in live),
         extents,
         rows,
-        tuple(sees),
+        sees,
         forms,
         fillings,
-        _barred(statement, variables, forms, sees[0], len(live), permissions),
+        _barred(statement, variables, forms, found[0].alone, len(live), permissions),
         tuple(as_form(form, variables) for form in forms),
         statement.reduction != "=" and not _is_ordered(statement, permissions),
+        tuple(found) if any(own.sums for own in found) else (),
     )
 
 

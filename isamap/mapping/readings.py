@@ -8,7 +8,8 @@ from isamap.ir.nodes import Access, Coordinate, Expr, Op, Reduction
 from isamap.ir.operations import REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses, substitute_expr
 from isamap.mapping.matching import Axis, Needle
-from isamap.mapping.rows import entangled, row, split
+from isamap.mapping.seen import seen_by
+from isamap.mapping.twins import merge_twins
 
 MOVES = "it only moves data"
 """The reason why a movement is no needle."""
@@ -54,6 +55,7 @@ def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
     if len(instruction.statements) != 1:
         return Readings((), "it has several statements")
     sizes = {}
+    known = frozenset(e.name for e in instruction.extents if e.value is not None)
     for extent in instruction.extents:
         if extent.value is not None:
             sizes[extent.name] = const(extent.value)
@@ -80,28 +82,9 @@ def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
     assert isinstance(target, Access)
     if reason := _obstacle(target, value, tuple(axes)):
         return Readings((), reason)
-    reader = _Reader(entry, kinds, target, value, tuple(axes))
+    fixed = frozenset(v.name for v in statement.variables if not v.extent.names - known)
+    reader = _Reader(entry, kinds, target, value, tuple(axes), fixed)
     return reader.assignment() if statement.reduction == "=" else reader.reduce(statement.reduction)
-
-
-def seen_axes(access: Access, axes: tuple[Axis, ...]) -> frozenset[int] | None:
-    """Return the numbers of the axes that an element of an operand fixes.
-
-    None if an index expression mixes axes so that its value does not tell them apart.
-    """
-    names = [axis.name for axis in axes]
-    extents = [None if axis.open else axis.extent for axis in axes]
-    seen: set[int] = set()
-    for index in access.indices:
-        if entangled(index, frozenset(names)):
-            return None
-        live = tuple(0 if e == 1 else c for c, e in zip(row(index, names), extents, strict=True))
-        for group in split(live, extents):
-            used = [n for n, c in enumerate(group) if c]
-            if len(used) > 1:
-                return None
-            seen.update(used)
-    return frozenset(seen)
 
 
 def _obstacle(target: Access, value: Expr, axes: tuple[Axis, ...]) -> str:
@@ -110,8 +93,8 @@ def _obstacle(target: Access, value: Expr, axes: tuple[Axis, ...]) -> str:
     for access in (target, *accesses(value)):
         if found.setdefault(access.buffer, access).indices != access.indices:
             return f"it reads or writes its operand {access.buffer} at two places at once"
-        if seen_axes(access, axes) is None:
-            return f"an index of its operand {access.buffer} mixes axes"
+        if seen_by(access, axes) is None:
+            return f"an index of its operand {access.buffer} is not linear in its axes"
     if _has_coordinate(value):
         return "it uses the position of an element as data"
     return ""
@@ -134,6 +117,7 @@ class _Reader:
     target: Access
     value: Expr
     axes: tuple[Axis, ...]
+    fixed: frozenset[str]
 
     def reduce(self, reduction: Reduction) -> Readings:
         """Read ``c += value``."""
@@ -181,12 +165,13 @@ class _Reader:
         return tuple(found.values())
 
     def _needle(self, reduction: Reduction, value: Expr, tied: str | None) -> Needle:
-        return Needle(self.entry, self.target, reduction, value, self.axes, tied)
+        axes = merge_twins(self.target, value, self.axes, self.fixed)
+        return Needle(self.entry, self.target, reduction, value, axes, tied)
 
     def _covers_axes(self) -> bool:
-        seen = seen_axes(self.target, self.axes)
+        seen = seen_by(self.target, self.axes)
         assert seen is not None
-        return all(axis.extent == 1 or n in seen for n, axis in enumerate(self.axes))
+        return all(axis.extent == 1 or n in seen.alone for n, axis in enumerate(self.axes))
 
     def _is_movement(self) -> bool:
         match self.value:

@@ -1,9 +1,9 @@
 """Extents of the inner variables: the few tiles of a matching that are worth a look."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
+from itertools import combinations_with_replacement, islice, product
 from math import prod
 from typing import TypeAlias
 
@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isamap.mapping.linear import Vector
-from isamap.mapping.matching import Mapping, Matching
+from isamap.mapping.matching import Axis, Mapping, Matching
+from isamap.mapping.padded import SumRoom
+from isamap.mapping.positions import sum_room
+from isamap.mapping.positions import sums as sums_of
 from isamap.mapping.rows import row
 
 MOST_TILES = 8
@@ -23,16 +26,23 @@ MOST_CANDIDATES = 4096
 MOST_EXTENTS = 12
 """Extents that are tried for one variable."""
 
+MOST_CUTS = 8
+"""Ways to give the parts of merged axes digits of their own that are tried."""
+
 Ints: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Variables that share axes: the forms on each of these, its room, the variables' extents."""
+    """Variables that share axes: the forms on each of these, its room, the variables' extents.
+
+    ``sums`` is the room on axes of which operands see sums, if there are any.
+    """
 
     forms: tuple[tuple[Vector, ...], ...]
     rooms: tuple[int, ...]
     extents: tuple[int | None, ...]
+    sums: SumRoom | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +73,96 @@ def tiles(
     known = {v.name: v.extent.constant for v in matching.statement.variables}
     axes = [axis for axis in matching.needle.axes if axis.extent > 1]
     forms = [[row(form, inner) for form in matching.on_axis(axis.name)] for axis in axes]
-    groups = _groups(forms, len(inner))
+    sums = sum_room(matching) if sums_of(matching.needle) else None
+    found: dict[tuple[int, ...], Choice] = {}
+    for on_axes, rooms in _on_parts(axes, forms):
+        for choice in _choices(on_axes, rooms, sums, [known[v] for v in inner], limit, candidates):
+            if choice.tile not in found or choice.order < found[choice.tile].order:
+                found[choice.tile] = choice
+    spent = prod(axis.extent for axis in axes)
+    result = []
+    for choice in _select(list(found.values()), limit):
+        tile = dict(zip(inner, choice.tile, strict=True))
+        fitting = matching if sums is None else _ordered(matching, sums, choice.tile)
+        result.append(Mapping(fitting, tile, choice.done / spent))
+    return tuple(result)
+
+
+def _choices(
+    forms: Sequence[Sequence[Vector]],
+    rooms: Sequence[int],
+    sums: SumRoom | None,
+    extents: Sequence[int | None],
+    limit: int,
+    candidates: int,
+) -> Iterator[Choice]:
+    """Yield tiles for forms on axes, over all variables."""
+    size = len(extents)
+    linked = list(forms)
+    if sums is not None:
+        linked.append([form for _, _, form in sums.digits])
+    groups = _groups(linked, size)
     parts = []
     for variables in groups:
         own = [a for a, fs in enumerate(forms) if any(f[v] for f in fs for v in variables)]
+
+        def cut(form: Vector, variables: tuple[int, ...] = variables) -> Vector:
+            return tuple(form[v] for v in variables)
+
+        part = None
+        if sums is not None:
+            digits = tuple((a, at, cut(f)) for a, at, f in sums.digits if any(cut(f)))
+            part = SumRoom(sums.totals, digits, sums.rooms) if digits else None
         group = Group(
-            tuple(tuple(tuple(f[v] for v in variables) for f in forms[a]) for a in own),
-            tuple(axes[a].extent for a in own),
-            tuple(known[inner[v]] for v in variables),
+            tuple(tuple(cut(f) for f in forms[a]) for a in own),
+            tuple(rooms[a] for a in own),
+            tuple(extents[v] for v in variables),
+            part,
         )
         parts.append(best_choices(group, limit, candidates))
-    combined = [
-        Choice(
-            tuple(t for c in choices for t in c.tile),
+    order = [v for variables in groups for v in variables]
+    for choices in product(*parts):
+        extent = dict(zip(order, (t for c in choices for t in c.tile), strict=True))
+        yield Choice(
+            tuple(extent[v] for v in range(size)),
             prod(c.done for c in choices),
             sum(c.shared for c in choices),
         )
-        for choices in product(*parts)
+
+
+def _on_parts(
+    axes: Sequence[Axis], forms: Sequence[Sequence[Vector]]
+) -> Iterator[tuple[list[Sequence[Vector]], list[int]]]:
+    """Yield the forms on each axis with its room; then with each part of merged axes by itself."""
+    yield list(forms), [axis.extent for axis in axes]
+    ways = []
+    for axis, own in zip(axes, forms, strict=True):
+        if not axis.parts or len(own) < 2:
+            ways.append([[(own, axis.extent)]])
+            continue
+        cuts = combinations_with_replacement(range(len(own) + 1), len(axis.parts) - 1)
+        ways.append(
+            [
+                [(own[a:b], extent) for a, b, (_, extent) in zip(
+                    (0, *cut), (*cut, len(own)), axis.parts, strict=True)]
+                for cut in cuts
+            ]
+        )  # fmt: skip
+    if any(len(way) > 1 for way in ways):
+        for chosen in islice(product(*ways), MOST_CUTS):
+            pairs = [pair for own in chosen for pair in own]
+            yield [on_part for on_part, _ in pairs], [room for _, room in pairs]
+
+
+def _ordered(matching: Matching, room: SumRoom, tile: Sequence[int]) -> Matching:
+    """Return a matching with its levels in an order in which the tile fits."""
+    levels = room.fitting(tile)
+    numbers = {axis.name: n for n, axis in enumerate(matching.needle.axes)}
+    placements = [
+        replace(p, level=levels.get((numbers[p.axis], p.level), 0)) for p in matching.placements
     ]
-    order = [v for variables in groups for v in variables]
-    spent = prod(axis.extent for axis in axes)
-    result = []
-    for choice in _select(combined, limit):
-        extent = dict(zip(order, choice.tile, strict=True))
-        tile = {name: extent[v] for v, name in enumerate(inner)}
-        result.append(Mapping(matching, tile, choice.done / spent))
-    return tuple(result)
+    placements.sort(key=lambda p: (numbers[p.axis], -p.level))
+    return replace(matching, placements=tuple(placements))
 
 
 def _groups(forms: Sequence[Sequence[Vector]], size: int) -> list[tuple[int, ...]]:
@@ -150,6 +224,8 @@ def _fits(group: Group, tile: Ints, variable: int) -> NDArray[np.bool_]:
     for forms, room in zip(group.forms, group.rooms, strict=True):
         if any(form[variable] for form in forms):
             good &= _taken(forms, tile) <= room
+    if group.sums is not None and good.any():
+        good[good] = group.sums.fits(tile[good])
     return good
 
 
@@ -217,7 +293,8 @@ def _grown(group: Group, tile: Ints) -> Ints:
         low = current[:, v].copy()
         high = np.where(low > 1, _room(group, v), 1)
         own = [n for n, forms in enumerate(group.forms) if any(form[v] for form in forms)]
-        if all(sum(map(bool, form)) == 1 for n in own for form in group.forms[n] if form[v]):
+        alone = (sum(map(bool, form)) == 1 for n in own for form in group.forms[n] if form[v])
+        if group.sums is None and all(alone):
             # A variable alone in its form, which is on an axis once, has what the others leave.
             for n in own:
                 high = np.minimum(high, group.rooms[n] // (_taken(group.forms[n], current) // low))

@@ -72,7 +72,7 @@ def runs_right(matching: Matching, tile: dict[str, int], rng: np.random.Generato
     live: dict[str, Array] = {}
     for name, expr in matching.operands:
         live[name] = _values(expr, x, rng)
-        box = [rooms[n] for n in _axes(seen[name])]
+        box = [rooms[n] for n in _axes(needle, seen[name])]
         filler = fill.get(name, Literal("0", S64))
         kind = live[name].dtype
         if filler is None:
@@ -80,7 +80,7 @@ def runs_right(matching: Matching, tile: dict[str, int], rng: np.random.Generato
         else:
             array = np.full(box, float(filler.text) if kind == np.float64 else int(filler.text))
         array = array.astype(kind)
-        place = tuple(where[n] for n in _axes(seen[name]))
+        place = tuple(where[n] for n in _axes(needle, seen[name]))
         array[place] = live[name] if place else live[name][-1]
         contents[name] = array
     terms = _body(needle.value, live)
@@ -92,9 +92,11 @@ def runs_right(matching: Matching, tile: dict[str, int], rng: np.random.Generato
     for cell, term in zip(cells.tolist(), terms.tolist(), strict=True):
         wanted[cell] = combine(wanted[cell], term) if cell in wanted else term
     order = tuple(rooms)
-    wide = {name: _spread(array, _axes(seen[name]), rooms) for name, array in contents.items()}
+    wide = {
+        name: _spread(array, _axes(needle, seen[name]), rooms) for name, array in contents.items()
+    }
     whole = np.broadcast_to(_body(needle.value, wide), [rooms[n] for n in order])
-    outer = _axes(needle.target)
+    outer = _axes(needle, needle.target)
     gone = tuple(d for d, n in enumerate(order) if n not in outer)
     result = combine.reduce(whole, axis=gone) if gone else whole
     got = np.broadcast_to(result[tuple(where[n] for n in order if n in outer)], (count,))
@@ -146,8 +148,9 @@ def _body(expr: Expr, values: dict[str, Array]) -> Array:
     raise AssertionError(expr)
 
 
-def _axes(seen: Access) -> tuple[str, ...]:
-    return tuple(next(iter(index.names)) for index in seen.indices)
+def _axes(needle: Needle, seen: Access) -> tuple[str, ...]:
+    owners = {name: axis.name for axis in needle.axes for name, _ in axis.pieces}
+    return tuple(dict.fromkeys(owners[next(iter(index.names))] for index in seen.indices))
 
 
 def _cells(indices: tuple[Index, ...], x: dict[str, Array], count: int) -> Array:

@@ -1,7 +1,9 @@
 """Small statements, instructions and machines, each in a line of text."""
 
 import re
+from dataclasses import replace
 from fractions import Fraction
+from math import prod
 
 from isamap.hw.accelerator import Accelerator, Entry, Storage
 from isamap.ir.dtype import DTYPES, DType
@@ -17,7 +19,7 @@ from isamap.ir.nodes import (
     Variable,
 )
 from isamap.ir.statements import accesses
-from isamap.mapping.matching import Axis, Needle
+from isamap.mapping.matching import Needle
 from isamap.mapping.needles import needles, roots
 
 S64 = DTYPES["s64"]
@@ -115,6 +117,13 @@ def root(kernel: Statement, inner: Instruction) -> tuple[Needle, tuple[tuple[str
 
 
 def with_extents(needle: Needle, extents: dict[str, int]) -> Needle:
-    """Return the needle with other axis extents."""
-    axes = tuple(Axis(a.name, extents.get(a.name, a.extent)) for a in needle.axes)
-    return Needle(needle.entry, needle.target, needle.reduction, needle.value, axes, needle.tied)
+    """Return the needle with other axis extents; a merged axis has at least that extent."""
+    axes = []
+    for axis in needle.axes:
+        extent, parts = extents.get(axis.name, axis.extent), axis.parts
+        if parts:
+            inside = prod(size for _, size in parts[1:])
+            parts = ((parts[0][0], -(-extent // inside)), *parts[1:])
+            extent = inside * parts[0][1]
+        axes.append(replace(axis, extent=extent, parts=parts))
+    return replace(needle, axes=tuple(axes))

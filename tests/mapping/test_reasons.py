@@ -44,8 +44,10 @@ def test_literal_inside_the_instruction() -> None:
 
 def test_instructions_that_are_not_considered() -> None:
     kernel = statement("Y[w] += X[w+s] * W[s]", w=9, s=3)
-    taps = instruction("taps", statement("c[i] += a[i+r] * b[r]", i=8, r=3))
-    assert reasons(kernel, machine(taps)) == ("taps: an index of its operand a mixes axes",)
+    twice = instruction("twice", statement("c[i,j] += a[i] * a[j]", i=8, j=3))
+    assert reasons(kernel, machine(twice)) == (
+        "twice: it reads or writes its operand a at two places at once",
+    )
 
 
 def test_nearest_first_and_not_too_many() -> None:

@@ -1,0 +1,133 @@
+"""The room that levels of digits need on axes of sums, and the order of levels that fits."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, permutations
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isamap.mapping.linear import Vector
+
+MOST_ORDERS = 24
+"""Orders of the levels that are tried; with four levels these are all."""
+
+Ints: TypeAlias = NDArray[np.int64]
+
+Digit: TypeAlias = tuple[int, int, Vector]
+"""Axis, level and form with its factor."""
+
+
+@dataclass(frozen=True, slots=True)
+class SumRoom:
+    """Digits on axes of sums, and the extents of these axes as ``(axis, extent)``.
+
+    ``totals`` are the sums that operands see.  Axes that share sums have one weight for each level.
+    It is the least with which every sum, and every axis by itself, determines its part on each
+    level: a step of the level exceeds all that the lower ones reach, however their digits are
+    combined.
+    """
+
+    totals: tuple[Vector, ...]
+    digits: tuple[Digit, ...]
+    rooms: tuple[tuple[int, int], ...]
+
+    def groups(self) -> tuple["SumRoom", ...]:
+        """Return the parts of axes that share sums, directly or through others."""
+        joined: list[frozenset[int]] = []
+        for vector in self.totals:
+            axes = frozenset(a for a, c in enumerate(vector) if c)
+            apart = [g for g in joined if not g & axes]
+            joined = [*apart, axes.union(*(g for g in joined if g & axes))]
+        return tuple(
+            SumRoom(
+                tuple(t for t in self.totals if any(t[a] for a in axes)),
+                tuple(digit for digit in self.digits if digit[0] in axes),
+                tuple(room for room in self.rooms if room[0] in axes),
+            )
+            for axes in joined
+        )
+
+    def orders(self) -> Iterator[tuple[int, ...]]:
+        """Yield orders of the levels, outermost first; the order of their numbers comes first."""
+        levels = sorted({level for _, level, _ in self.digits}, reverse=True)
+        return islice(permutations(levels), MOST_ORDERS)
+
+    def weights(
+        self, order: Sequence[int], tile: Ints
+    ) -> tuple[dict[tuple[int, int], Ints], dict[int, Ints]]:
+        """Return the weight of each digit, by axis and level, and the extent of each axis.
+
+        ``self`` is one group; ``tile`` has a row for each tile.
+        """
+        spans = {(a, at): _span(form, tile) for a, at, form in self.digits}
+        axes = sorted({a for t in self.totals for a, c in enumerate(t) if c})
+        views = [{a: abs(c) for a, c in enumerate(t) if c} for t in self.totals]
+        views += [{a: 1} for a in axes]
+        nothing = np.zeros(len(tile), np.int64)
+        reach = [nothing] * len(views)
+        found: dict[tuple[int, int], Ints] = {}
+        extent = {a: nothing + 1 for a in axes}
+        for level in reversed(order):
+            here = {a: spans[a, level] for a in axes if (a, level) in spans}
+            weight = nothing + 1
+            for n, view in enumerate(views):
+                step = nothing
+                for a in view.keys() & here.keys():
+                    step = np.gcd(step, view[a] * here[a][1])
+                least = -(-(1 + reach[n]) // np.maximum(step, 1))
+                weight = np.where(step > 0, np.maximum(weight, least), weight)
+            for n, view in enumerate(views):
+                for a in view.keys() & here.keys():
+                    reach[n] = reach[n] + weight * view[a] * here[a][0]
+            for a, (span, _) in here.items():
+                found[a, level] = weight
+                extent[a] = extent[a] + weight * span
+        return found, extent
+
+    def fits(self, tile: Ints) -> NDArray[np.bool_]:
+        """Return which rows of ``tile`` fit in some order of the levels."""
+        good = np.ones(len(tile), np.bool_)
+        for group in self.groups():
+            open_ = np.flatnonzero(good)
+            for order in group.orders():
+                if not len(open_):
+                    break
+                open_ = open_[~group._fit_in(order, tile[open_])]
+            good[open_] = False
+        return good
+
+    def _fit_in(self, order: Sequence[int], tile: Ints) -> NDArray[np.bool_]:
+        _, extent = self.weights(order, tile)
+        good = np.ones(len(tile), np.bool_)
+        for axis, room in self.rooms:
+            good &= extent[axis] <= room
+        return good
+
+    def fitting(self, tile: Sequence[int]) -> dict[tuple[int, int], int]:
+        """Return new numbers for the levels, by axis and level, with which a tile fits."""
+        row = np.array([tile], np.int64)
+        found: dict[tuple[int, int], int] = {}
+        for group in self.groups():
+            order = next(o for o in group.orders() if group._fit_in(o, row).all())
+            number = {level: len(order) - 1 - n for n, level in enumerate(order)}
+            found.update({(a, level): number[level] for a, level, _ in group.digits})
+        return found
+
+    def extents(self, tile: Sequence[int]) -> Iterator[dict[int, int]]:
+        """Yield the extents of the axes, for each order of the levels of each group."""
+        row = np.array([tile], np.int64)
+        found: list[dict[int, int]] = [{}]
+        for group in self.groups():
+            own = [group.weights(order, row)[1] for order in group.orders()]
+            numbers = [{a: int(e[0]) for a, e in extent.items()} for extent in own]
+            found = [{**one, **other} for one in found for other in numbers]
+        return iter(found)
+
+
+def _span(form: Vector, tile: Ints) -> tuple[Ints, Ints]:
+    """Return the range of a form over each tile, and the common step of its values."""
+    factors = np.abs(np.array(form, np.int64))
+    span = ((tile - 1) * factors).sum(axis=1)
+    return span, np.gcd.reduce(np.where(tile > 1, factors, 0), axis=1)

@@ -52,7 +52,7 @@ def _padding(
     open_axes = [
         name
         for n, name in enumerate(whole.axes)
-        if all(any(n in whole.sees[t] for t in w) for w in whole.witnesses(filling))
+        if all(any(n in whole.alone(t) for t in w) for w in whole.witnesses(filling))
     ]
     barred = [name for name in whole.axes if name not in open_axes]
     text = (

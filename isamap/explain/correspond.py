@@ -13,6 +13,7 @@ from isamap.ir.nodes import Expr, Permissions
 from isamap.ir.printer import print_expr
 from isamap.mapping.matching import Enumeration, Mapping
 from isamap.mapping.operand import needle_access, placed_digits
+from isamap.mapping.positions import extent
 
 
 def correspondence(
@@ -24,10 +25,7 @@ def correspondence(
     """
     best = chosen or found.mappings[0]
     matching = best.matching
-    used = {
-        axis.name: prod(d.extent for d in placed_digits(best, axis.name))
-        for axis in matching.needle.axes
-    }
+    used = {axis.name: extent(placed_digits(best, axis.name)) for axis in matching.needle.axes}
     extents = {axis.name: axis.extent for axis in matching.needle.axes}
     target = matching.needle.target.buffer
     operands = [_operand(best, target, matching.statement.target, used, extents)]

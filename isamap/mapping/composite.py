@@ -163,6 +163,11 @@ def layouts(local: Local, placed: Placed) -> tuple[Layout, ...]:
     return tuple(_stacked(choice, mixed) for choice in islice(product(*parts), MOST_LAYOUTS))
 
 
+def finest_layout(local: Local, placed: Placed) -> Layout:
+    """Return the layout in which no two digits step together: operands see each by itself."""
+    return frozenset(Laid(f, a, 1, n) for n, (a, f) in enumerate(sorted((a, f) for f, a in placed)))
+
+
 def _components(local: Local, placed: Placed) -> list[Placed]:
     """Split placements by the components of their variables, outermost first."""
     group = list(range(local.size))

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from isamap.mapping.composite import finest_layout, first_layout
+from isamap.mapping.functional import views
 from isamap.mapping.laws import Placed
 from isamap.mapping.linear import Vector, in_span
 from isamap.mapping.problem import Local
@@ -50,9 +52,21 @@ def digits(local: Local, placed: Placed) -> Digits:
 
     Variables that no placed form uses stand still, so they are left out of the rows; a form on two
     axes that the same operands see is one digit.
+    Where operands see sums of axes, what they see are the sums of digits on each level of the
+    simplest legal layout (without one, of the layout in which each digit has a level of its own).
     """
     pairs = sorted(placed)
     inner = [any(local.forms[f][v] for f, _ in pairs) for v in range(local.size)]
+    rows = tuple(
+        tuple(dict.fromkeys(r for row in group if any(r := _restrict(row, inner))))
+        for group in local.rows
+    )
+    reordered = tuple(local.forms[f] for f, axis in pairs if (f, axis) in local.barred)
+    if local.seen:
+        layout = first_layout(local, placed) or finest_layout(local, placed)
+        own = views(local, layout)
+        sums = tuple(tuple(dict.fromkeys(v for v in view if any(v))) for view in own.seen)
+        return Digits(local.size, own.digits, sums, rows, local.witnesses, reordered, local.owned)
     found: dict[tuple[Vector, tuple[bool, ...]], None] = {}
     for f, axis in pairs:
         found.setdefault((local.forms[f], tuple(axis in sees for sees in local.sees)))
@@ -61,11 +75,6 @@ def digits(local: Local, placed: Placed) -> Digits:
         tuple(_unit(n, len(found)) for n, (_, by) in enumerate(found) if by[t])
         for t in range(len(local.sees))
     )
-    rows = tuple(
-        tuple(dict.fromkeys(r for row in group if any(r := _restrict(row, inner))))
-        for group in local.rows
-    )
-    reordered = tuple(local.forms[f] for f, axis in pairs if (f, axis) in local.barred)
     return Digits(local.size, forms, seen, rows, local.witnesses, reordered, local.owned)
 
 

@@ -32,6 +32,11 @@ def _accesses(matching: Matching) -> tuple[Access, ...]:
     return tuple(found)
 
 
+def placed_digits(mapping: Mapping, axis: str) -> tuple[PlacedDigit, ...]:
+    """Return the digits on an axis, outermost first; variables with one iteration are left out."""
+    return digits(mapping.matching, mapping.tile)[axis]
+
+
 def operand_digits(mapping: Mapping, operand: str) -> tuple[tuple[PlacedDigit, ...], ...]:
     """Return the digits along each dimension of an operand, outermost first.
 

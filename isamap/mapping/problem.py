@@ -108,6 +108,10 @@ class Problem:
             seen=self.seen,
         )
 
+    def alone(self, operand: int) -> frozenset[int]:
+        """Return the axes whose position an element of an operand fixes."""
+        return self.seen[operand].alone if self.seen else self.sees[operand]
+
     def is_fixed(self, operand: int) -> bool:
         """Return whether an element of the target determines the operand's."""
         if self.seen:

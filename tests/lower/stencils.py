@@ -5,7 +5,9 @@ from functools import cache
 from isamap.hw.accelerator import Accelerator
 from tests.properties.machines import Axis, Fragment, Item, _instruction, _movement, constant, load
 
-UNITS = {
+Shapes = dict[str, tuple[int, ...]]
+
+UNITS: dict[str, tuple[str, Shapes, dict[str, int]]] = {
     "tap": ("c[i] += a[i + r] * b[r]", {"a": (18,), "b": (3,), "c": (16,)}, {"i": 16, "r": 3}),
     "strided": ("c[i] += a[2*i + r] * b[r]", {"a": (18,), "b": (4,), "c": (8,)}, {"i": 8, "r": 4}),
     "reversed": (

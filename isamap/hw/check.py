@@ -9,7 +9,6 @@ from isamap.hw.document import Document
 from isamap.hw.schema import InstructionModel, StorageModel
 from isamap.hw.template import Placeholder, Stray, scan
 from isamap.hw.yaml_nodes import Scalar
-from isamap.ir.index import Index
 from isamap.ir.nodes import Buffer, Extent, Instruction
 
 _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {

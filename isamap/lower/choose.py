@@ -111,8 +111,7 @@ def alternatives(
     alone = statement_kernel(kernel, number)
     buffers = {b.name: b for b in bound.buffers}
     quick = {
-        id(m): quick_cycles(m, producers, buffers, kernel.permissions)
-        for m in possible[:RANKED]
+        id(m): quick_cycles(m, producers, buffers, kernel.permissions) for m in possible[:RANKED]
     }
     ordered = sorted(possible[:RANKED], key=lambda m: quick[id(m)])
     scheduled, best = 0, float("inf")

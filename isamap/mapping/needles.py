@@ -211,5 +211,5 @@ def signature(needle: Needle) -> object:
             case _:
                 return expr
 
-    extents = (tuple(extent for _, extent in pieces), tuple(axis.open for axis in needle.axes))
+    extents = tuple((e, axis.open) for axis in needle.axes for _, e in axis.pieces)
     return needle.reduction, text(needle.target), text(needle.value), extents, needle.tied is None

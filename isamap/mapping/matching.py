@@ -13,9 +13,9 @@ class Axis:
     """An iteration variable of an instruction and its extent, the largest where it has a range.
 
     Where the description leaves an extent open, ``extent`` is its least value and ``open`` says
-    what it is (``V``, ``2*V``); whatever is legal is so for all its values.  Variables that the same
-    operands see are one axis, and ``parts`` are their names and extents, outermost first; it is
-    empty for an axis of one variable.
+    what it is (``V``, ``2*V``); whatever is legal is so for all its values.  Variables that the
+    same operands see are one axis, and ``parts`` are their names and extents, outermost first; it
+    is empty for an axis of one variable.
     """
 
     name: str

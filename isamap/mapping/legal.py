@@ -94,12 +94,15 @@ def legal_on_tile(
     matching: Matching,
     tile: Dict[str, int],
     permissions: Permissions = Permissions(),  # noqa: B008  (frozen)
+    *,
+    split: bool = False,
 ) -> bool:
     """Return whether the four laws hold at one tile, by their meaning as statements about sets.
 
     Goes through all iterations of the tile and of the instruction, so both must be small.  A tile
     that does not fit the axes is not legal.  That a repeated product would do no harm in a
-    reduction such as ``max=`` is not made use of.
+    reduction such as ``max=`` is not made use of.  With ``split`` law 2 is left out: an element of
+    the result may be spread over several places, whose contents are combined afterwards.
     """
     needle = matching.needle
     names = matching.inner
@@ -118,7 +121,9 @@ def legal_on_tile(
     used = [place[image] for place in places]
     if not all(_is_function(u, k) for u, k in zip(used, kernel, strict=True)):
         return False
-    if not _is_function(kernel[0], used[0]) or len(np.unique(image)) != len(image):
+    if len(np.unique(image)) != len(image):
+        return False
+    if not split and not _is_function(kernel[0], used[0]):
         return False
     strays = np.isin(places[0], used[0])
     strays[image] = False

@@ -51,11 +51,14 @@ def all_placements(kernel: Statement, needle: Needle, operands: Bindings) -> Ite
         yield Matching(kernel, needle, operands, chosen)
 
 
-def runs_right(matching: Matching, tile: dict[str, int], rng: np.random.Generator) -> bool:
+def runs_right(
+    matching: Matching, tile: dict[str, int], rng: np.random.Generator, *, split: bool = False
+) -> bool:
     """Fill the instruction's operands from random kernel elements, run it, and compare.
 
     Elements that no iteration uses hold the filler, or garbage where there is none.  A matching for
-    which no filler is known is run with zeros.
+    which no filler is known is run with zeros.  With ``split`` an element's result is what all its
+    places together hold.
     """
     needle = matching.needle
     names = matching.inner
@@ -100,6 +103,15 @@ def runs_right(matching: Matching, tile: dict[str, int], rng: np.random.Generato
     gone = tuple(d for d, n in enumerate(order) if n not in outer)
     result = combine.reduce(whole, axis=gone) if gone else whole
     got = np.broadcast_to(result[tuple(where[n] for n in order if n in outer)], (count,))
+    if split:
+        places = np.stack(
+            [cells, *(np.broadcast_to(where[n], (count,)) for n in order if n in outer)]
+        )
+        _, first = np.unique(places, axis=1, return_index=True)
+        sums: dict[int, Any] = {}
+        for cell, part in zip(cells[first].tolist(), got[first].tolist(), strict=True):
+            sums[cell] = combine(sums[cell], part) if cell in sums else part
+        return sums == wanted
     return bool([wanted[c] for c in cells.tolist()] == got.tolist())
 
 

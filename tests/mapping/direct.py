@@ -1,8 +1,8 @@
 """An enumerator without a solver: every subset of a component's (form, axis) pairs, by ranks.
 
 It shares nothing with the one under test but the statement and the instruction.  It knows products
-under ``+=`` and plain accesses, where the constant 0 in any operand silences the body; variables that
-share no index expression are independent.
+under ``+=`` and plain accesses, where the constant 0 in any operand silences the body.  Variables
+that share no index expression are independent.
 """
 
 from collections.abc import Iterable

@@ -89,9 +89,15 @@ def runs_right(
     terms = _body(needle.value, live)
     cells = _cells(matching.statement.target.indices, x, count)
     wanted: dict[int, Any] = {}
-    combine: Any = {"+=": np.add, "max=": np.maximum, "min=": np.minimum, "=": np.fmax}[
-        needle.reduction
-    ]
+    combine: Any = {
+        "+=": np.add,
+        "max=": np.maximum,
+        "min=": np.minimum,
+        "or=": np.bitwise_or,
+        "and=": np.bitwise_and,
+        "xor=": np.bitwise_xor,
+        "=": np.fmax,
+    }[needle.reduction]
     for cell, term in zip(cells.tolist(), terms.tolist(), strict=True):
         wanted[cell] = combine(wanted[cell], term) if cell in wanted else term
     order = tuple(rooms)
@@ -154,6 +160,10 @@ def _body(expr: Expr, values: dict[str, Array]) -> Array:
                 "+": np.add,
                 "-": np.subtract,
                 "max": np.maximum,
+                "min": np.minimum,
+                "&": np.bitwise_and,
+                "|": np.bitwise_or,
+                "^": np.bitwise_xor,
                 "abs": np.abs,
             }
             return run[op](*parts)

@@ -53,7 +53,12 @@ def statement(text: str, dtype: DType = S64, /, **extents: int | str) -> Stateme
     assert parts is not None
     left, reduction, right = parts.groups()
     op = next(
-        (op for op in ("*", "max", "+", "-") if f" {op} " in re.sub(r"\[.*?\]", "", right)), ""
+        (
+            op
+            for op in ("*", "max", "min", "+", "-", "&", "|", "^")
+            if f" {op} " in re.sub(r"\[.*?\]", "", right)
+        ),
+        "",
     )
     terms = re.split(rf" {re.escape(op)} (?![^\[]*\])", right) if op else [right]
     body = fold(op, [access(t, dtype) for t in terms])
@@ -64,8 +69,8 @@ def statement(text: str, dtype: DType = S64, /, **extents: int | str) -> Stateme
         for n in order
         if (e := extents.get(n)) is not None
     )
-    names: dict[str, Reduction] = {"=": "=", "+=": "+=", "max=": "max=", "min=": "min=", "*=": "*="}
-    return Statement(target, names[reduction], body, variables)
+    names: tuple[Reduction, ...] = ("=", "+=", "*=", "max=", "min=", "or=", "and=", "xor=")
+    return Statement(target, names[names.index(reduction)], body, variables)
 
 
 def instruction(name: str, inner: Statement, storages: dict[str, str] | None = None) -> Instruction:

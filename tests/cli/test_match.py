@@ -1,0 +1,146 @@
+"""``isamap match`` as a list of matchings: options, numbers, JSON."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+ROW = {
+    "operator": "mm",
+    "instruction": "gemm_f32",
+    "family": "exact",
+    "listing": "every",
+    "operand_orders": "given",
+    "nonempty": False,
+    "count": 8,
+    "complete": True,
+    "incomplete_reason": "",
+    "proved": True,
+}
+EXACT = ("--family", "exact", "--every", "--operand-orders", "given")
+
+
+def test_a_row_for_each_instruction(isamap: "Run", matmul: Path) -> None:
+    done = isamap("match", matmul, "--hw", "gemm16", *EXACT, "--count", "--json")
+    first, second = json.loads(done.out)
+    assert first.pop("seconds") >= 0
+    assert first == ROW
+    assert (second["instruction"], second["count"]) == ("acc_mac_f32", 1)  # k is on no axis
+
+
+def test_every_axis_used(isamap: "Run", matmul: Path) -> None:
+    options = ["--instruction", "gemm_f32", "--nonempty", "--count", "--json"]
+    (row,) = json.loads(isamap("match", matmul, "--hw", "gemm16", *EXACT, *options).out)
+    assert (row["nonempty"], row["count"]) == (True, 1)
+
+
+def test_matchings_are_listed(isamap: "Run", matmul: Path) -> None:
+    options = ["--instruction", "gemm_f32", "--nonempty", "--json"]
+    (row,) = json.loads(isamap("match", matmul, "--hw", "gemm16", *EXACT, *options).out)
+    assert row["listed"] == 1
+    assert row["matchings"][0]["axes"] == {"i": ["m"], "j": ["n"], "k": ["k"]}
+    assert set(row["matchings"][0]["operands"]) == {"a", "b"}
+
+
+def test_a_few_are_shown_and_all_on_request(isamap: "Run", matmul: Path) -> None:
+    options = ["match", matmul, "--hw", "gemm16", "--instruction", "gemm_f32", "--every"]
+    few, all_ = isamap(*options), isamap(*options, "--all")
+    assert "72 matchings, proved" in few.out
+    assert "8 shown (--all shows the rest)" in few.out
+    assert "shown" not in all_.out
+    assert len(all_.out.splitlines()) == len(few.out.splitlines()) + 63
+    assert max(map(len, all_.out.splitlines())) <= 80
+
+
+def test_orders_of_operands(isamap: "Run", matmul: Path) -> None:
+    options = ["match", matmul, "--hw", "gemm16", "--instruction", "gemm_f32", "--count", "--json"]
+    counts = [
+        json.loads(isamap(*options, "--operand-orders", orders).out)[0]["count"]
+        for orders in ("given", "distinct", "all")
+    ]
+    assert counts == [4, 4, 8]
+
+
+def test_the_suite_of_operators(isamap: "Run") -> None:
+    done = isamap("match", "--suite", "operators", "--hw", "gemm16", *EXACT, "--json")
+    rows = {r["operator"]: r for r in json.loads(done.out) if r["instruction"] == "gemm_f32"}
+    assert len(rows) == 15
+    known = {"GMM": 8, "C1D": 32, "C2D": 128, "DEP": 64}
+    assert {name: rows[name]["count"] for name in known} == known
+    assert all(row["complete"] and row["proved"] is True for row in rows.values())
+
+
+def test_the_suite_as_a_table(isamap: "Run") -> None:
+    done = isamap("match", "--suite", "operators", "--hw", "shapes", "--instruction", "dot16")
+    assert done.code == 0
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert sum(" dot16 " in line for line in done.out.splitlines()) == 15
+
+
+def test_what_nothing_computes_has_no_row(isamap: "Run", matmul: Path) -> None:
+    options = ["--instruction", "gemm_s8", "--count"]
+    done = isamap("match", matmul, "--hw", "gemm16", *options)
+    assert (done.code, "no instruction computes" in done.out) == (0, True)
+    assert json.loads(isamap("match", matmul, "--hw", "gemm16", *options, "--json").out) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--hw", "gemm16"],
+        ["mm.ir", "--suite", "operators", "--hw", "gemm16"],
+        ["--suite", "operators", "--hw", "gemm16", "--set", "N=4"],
+        ["--suite", "operators", "--hw", "gemm16", "--family", "all"],
+    ],
+)
+def test_usage(isamap: "Run", options: list[str]) -> None:
+    assert isamap("match", *options).code == 2
+
+
+def test_an_unknown_suite(isamap: "Run") -> None:
+    done = isamap("match", "--suite", "layers", "--hw", "gemm16")
+    assert done.code == 1
+    assert "E708" in done.err
+    assert "operators" in done.err
+
+
+def test_an_open_extent_is_matched_and_not_lowered(
+    isamap: "Run", matmul: Path, tmp_path: Path
+) -> None:
+    machine = tmp_path / "vector.yaml"
+    machine.write_text(
+        """format: 1
+name: vector
+title: lanes of any number
+source: none
+clock: 1.0 GHz
+cores: 1
+issue: 1
+units: {v: 1}
+storages:
+  reg: {kind: registers, count: 32, bits: 512}
+  memory: {kind: memory}
+instructions:
+  - semantics: |
+      instruction mac(V >= 4 pow2) {
+        in a : f32[V] @ reg    in b : f32[] @ reg    inout c : f32[V] @ reg
+        c[i] += a[i] * b[]
+      }
+    throughput: 1
+    latency: 4
+    units: v
+""",
+        encoding="utf-8",
+    )
+    done = isamap(
+        "match", matmul, "--hw", machine, "--count", "--operand-orders", "given", "--json"
+    )
+    (row,) = json.loads(done.out)
+    assert (row["count"], row["proved"]) == (1, True)
+    refused = isamap("map", matmul, "--hw", machine)
+    assert refused.code == 3
+    assert "leaves its extent V open" in refused.err

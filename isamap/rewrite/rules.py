@@ -12,6 +12,7 @@ from isamap.rewrite.rule import Rule
 from isamap.rewrite.shape import shapes_of
 from isamap.rewrite.shaped import inserting, reassociating
 from isamap.rewrite.split_terms import split_terms
+from isamap.rewrite.winograd import winograd
 
 Named: TypeAlias = tuple[str, Rule]
 
@@ -22,6 +23,7 @@ RULES: tuple[Named, ...] = (
     ("narrow-arithmetic", narrow_arithmetic),
     ("narrow-copies", narrow_copies),
     ("split-terms", split_terms),
+    ("winograd", winograd),
 )
 """The rules that need to know nothing of a machine, each with the name that chooses it."""
 

@@ -36,7 +36,7 @@ def _offered(kernel: Kernel, number: int = 0) -> tuple[Rewriting, ...]:
 def _normal_arrays(kernel: Kernel, seed: int, symbols: dict[str, int]) -> dict[str, Values]:
     generator = np.random.default_rng(seed)
     return {
-        name: generator.standard_normal(array.shape).astype(array.dtype)
+        name: np.asarray(generator.standard_normal(array.shape)).astype(array.dtype)
         for name, array in random_inputs(kernel, symbols, seed).items()
     }
 

@@ -2,9 +2,9 @@
 
 Two polynomials that are equal at a random point of a large field are equal, but for a probability
 of their degree over the field's size (Schwartz and Zippel).  Operations that are no polynomials
-(``max``, an exponential) are functions of which only the laws that a compiler may use are known
-(:mod:`isamap.interp.free`); kernels with these, and integer types, whose width no field shows, are
-run in the declared types besides.
+(a bit operation, an exponential) are functions of which only the laws that a compiler may use are
+known (:mod:`isamap.interp.free`); kernels with these, and integer types, whose width no field
+shows, are run in the declared types besides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,8 +38,9 @@ CALLS = 300_000
 ITERATIONS = 50_000_000
 """Iterations of the kernel, and elements copied, for one run unless more are asked for."""
 
-_POLYNOMIAL = frozenset({"+", "-", "*", "neg", "fma", "cast", "/"})
-"""Operations of a field; a quotient is equal to another one if two polynomials are."""
+_POLYNOMIAL = frozenset({"+", "-", "*", "neg", "fma", "cast", "/", "max", "min"})
+"""Operations that are polynomials in the free field, where ``max`` and ``min`` are products; a
+quotient is equal to another one if two polynomials are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,7 @@ class _Runs:
         degrees = {b.name: 1 for b in inputs_of(self.kernel)}
         for statement in self.kernel.statements:
             degree = _degree(statement.value, degrees)
-            if statement.reduction == "*=":
+            if statement.reduction in ("*=", "max=", "min="):
                 degree *= prod(count for _, _, count in box_of(statement, values))
             name = statement.target.buffer
             degrees[name] = max(degrees.get(name, 0), degree)
@@ -232,7 +233,7 @@ def free_functions(kernel: Kernel) -> tuple[str, ...]:
 
     for statement in kernel.statements:
         visit(statement.value)
-        if statement.reduction not in ("=", "+=", "*="):
+        if statement.reduction in ("or=", "and=", "xor="):
             found.add(REDUCTION_OPERATIONS[statement.reduction])
     return tuple(sorted(found))
 
@@ -242,7 +243,7 @@ def _degree(expr: Expr, degrees: Mapping[str, int]) -> int:
         case Op(op, args, _):
             parts = [_degree(arg, degrees) for arg in args]
             match op:
-                case "*" | "/":
+                case "*" | "/" | "max" | "min":
                     return sum(parts)
                 case "fma":
                     return max(parts[0] + parts[1], parts[2])

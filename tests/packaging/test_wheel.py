@@ -38,6 +38,12 @@ def test_wheel_contains_every_data_file(wheel_files: frozenset[str], folder: str
     assert {f"isamap/{name}" for name in files} <= wheel_files
 
 
+def test_wheel_contains_the_suites(wheel_files: frozenset[str]) -> None:
+    suites = {name for name in shipped("isamap/suite") if name.endswith(".ir")}
+    assert suites
+    assert suites <= wheel_files
+
+
 def test_wheel_contains_every_module(wheel_files: frozenset[str]) -> None:
     modules = {n for n in shipped("isamap") if n.endswith(".py")}
     search = {n.removeprefix("search/") for n in shipped("search") if n.endswith(".py")}

@@ -7,11 +7,13 @@ size of the type that sums, whatever wraps.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from isamap.ir.dtype import DTYPES, DType
 from isamap.ir.literal import value
 from isamap.ir.nodes import Access, Expr, Kernel, Literal, Op, Statement
 from isamap.ir.printer import print_expr
+from isamap.ir.ranges import Intervals, intervals_before
 from isamap.ir.statements import reduction_variables
 from isamap.rewrite.apart import is_plain_sum, main_of, summed_apart
 from isamap.rewrite.arithmetic import equal
@@ -24,7 +26,9 @@ from isamap.rewrite.polynomial import (
     same_polynomial,
     sum_of,
 )
+from isamap.rewrite.retype import ARITHMETIC, Retyped
 from isamap.rewrite.rule import Rewriting
+from isamap.solver.lemma import Lemma
 
 
 def flip_sign(kernel: Kernel, number: int) -> Iterator[Rewriting]:
@@ -55,21 +59,41 @@ def zero_points(kernel: Kernel, number: int) -> Iterator[Rewriting]:
     reduced = reduction_variables(statement)
     if not is_plain_sum(statement) or not reduced:
         return
-    found = monomials(statement.value)
+    whole, lemmas = _widened(statement.value, statement, intervals_before(kernel, number))
+    found = monomials(whole)
     if found is None or len(found) < 2 or (main := main_of(found, reduced)) is None:
         return
     apart = summed_apart(kernel, number, found)
     changed = replaced(kernel, number, apart.drafts, apart.locals)
     terms = [(m.coefficient, m.factors) for m in found]
     expanded = print_expr(sum_of(terms, statement.target.dtype))
-    claim = f"{print_expr(statement.value)} = {expanded}, as integers"
+    claim = f"{print_expr(whole)} = {expanded}, as integers"
     note = (
         f"{statement.target.buffer} sums {print_expr(product_of(main.factors))}; "
         f"the other {len(found) - 1} products of the expansion are corrections, "
         "exact in integers that wrap"
     )
-    lemma = same_polynomial("expansion", claim, statement.value, found)
-    yield Rewriting("zero-points", number, changed, (lemma,), note)
+    lemma = same_polynomial("expansion", claim, whole, found)
+    yield Rewriting("zero-points", number, changed, (*lemmas, lemma), note)
+
+
+def _widened(expr: Expr, statement: Statement, known: Intervals) -> tuple[Expr, tuple[Lemma, ...]]:
+    """Return an expression with casts moved into arithmetic that does not wrap in its own type."""
+    match expr:
+        case Op("cast", (Op(op, _, source) as inner,), dtype) if (
+            op in ARITHMETIC and source.is_integer and dtype.is_integer
+        ):
+            retyped = Retyped(statement, known, source, dtype)
+            if (moved := retyped.of(inner)) is None:
+                return expr, ()
+            claim = f"no operation of {print_expr(inner)} leaves {source} for {retyped.given}"
+            return moved, (retyped.lemma(claim),)
+        case Op("+" | "-" | "*" | "neg", args, _):
+            found = [_widened(arg, statement, known) for arg in args]
+            lemmas = tuple(lemma for _, own in found for lemma in own)
+            return replace(expr, args=tuple(part for part, _ in found)), lemmas
+        case _:
+            return expr, ()
 
 
 def _flipped(

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isamap.ir.nodes import Kernel
+from isamap.ir.printer import print_expr
 from isamap.rewrite.apply import rewritings
 from isamap.rewrite.offset import flip_sign, zero_points
 from isamap.rewrite.rule import Rewriting
@@ -111,6 +112,24 @@ def test_wrapping_sums_are_corrected_exactly() -> None:
     }""")
     for rewriting in _offered(kernel):
         assert_equal(rewriting, kernel)
+
+
+def test_differences_in_a_narrow_type_are_expanded_where_they_do_not_wrap() -> None:
+    text = """kernel k {{
+      in A : u8[4, 5]
+      in B : u8[5, 3]
+      in z : u8[]
+      out C : s32[4, 3]
+      C[m, n] += s32({narrow}(A[m, k]) - {narrow}(z[])) * s32(s16(B[k, n]) - 9)
+    }}"""
+    kernel = kernel_of(text.format(narrow="s16"))
+    (rewriting,) = _offered(kernel)
+    assert_equal(rewriting, kernel)
+    assert print_expr(rewriting.kernel.statements[-1].value) == "s32(A[m, k]) * s32(B[k, n])"
+    wrapping = kernel_of(text.format(narrow="u8").replace("u8(", "("))
+    for rewriting in _offered(wrapping):
+        assert_equal(rewriting, wrapping)
+        assert "A[m, k] - z[]" in print_expr(rewriting.kernel.statements[-1].value)
 
 
 @pytest.mark.parametrize(

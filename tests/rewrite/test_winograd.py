@@ -1,5 +1,6 @@
 """Convolutions in transformed tiles: equal in exact arithmetic, close in floats."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,7 @@ from isamap.interp.inputs import random_inputs
 from isamap.interp.rounding import Values
 from isamap.interp.run import interpret
 from isamap.ir.index import ceil_div
-from isamap.ir.nodes import Kernel
+from isamap.ir.nodes import Kernel, Op
 from isamap.rewrite.apply import rewritings
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
@@ -203,6 +204,35 @@ def test_tiles_that_fit_read_no_padded_copy() -> None:
         for rewriting in _offered(_convolution(sizes)):
             names = [b.name for b in rewriting.kernel.buffers]
             assert names.count("X_padded") == copies
+
+
+def test_of_three_windows_each_two_are_transformed() -> None:
+    kernel = kernel_of("""kernel k permit distribute {
+      in X : f32[6, 7, 8, 2]
+      in W : f32[3, 3, 3, 2, 2]
+      out Y : f32[4, 5, 6, 2]
+      Y[p, q, o, k] += X[p + r, q + s, o + t, c] * W[r, s, t, c, k]
+    }""")
+    found = _offered(kernel)
+    assert sorted(r.note.split(":")[0] for r in found) == sorted(
+        f"Winograd F({m}x{m}, 3x3) over {pair}" for m in (2, 4) for pair in ("r, s", "r, t", "s, t")
+    )
+    for rewriting in found[::2]:
+        _assert_close(kernel, rewriting, 1)
+
+
+@pytest.mark.parametrize("number", [0, 5, 11, -1])
+def test_a_wrong_transform_is_found_by_the_bound(number: int) -> None:
+    kernel = _convolution(pad="0")
+    (two, _) = _offered(kernel)
+    statements = list(two.kernel.statements)
+    wrong = statements[number]
+    flipped = Op("neg", (wrong.value,), wrong.value.dtype)
+    statements[number] = replace(wrong, value=flipped)
+    changed = replace(two.kernel, statements=tuple(statements))
+    arrays = _normal_arrays(kernel, 1, {})
+    expected, outputs = interpret(kernel, arrays), interpret(changed, arrays)
+    assert not compare(kernel, arrays, expected, outputs, computed=changed).ok
 
 
 @pytest.mark.parametrize(

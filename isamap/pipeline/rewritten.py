@@ -22,7 +22,7 @@ from isamap.pipeline.result import issue_cycles
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.rewrite.apply import judge
 from isamap.rewrite.rule import Rewriting
-from isamap.rewrite.rules import Named, rules_for
+from isamap.rewrite.rules import LAST, SHAPED, Named, rules_for
 from isamap.schedule.rank import quick_cycles
 
 FASTER = 1.25
@@ -117,7 +117,7 @@ class Rewriter:
         """Return the best of what one statement can become, if it is better."""
         within = [
             (floor, candidate)
-            for candidate in self._candidates(kernel, number)
+            for candidate in self._candidates(kernel, number, calls == inf)
             if (floor := self._floor(candidate)) * FASTER <= calls and floor < inf
         ]
         within.sort(key=lambda item: item[0])
@@ -137,8 +137,8 @@ class Rewriter:
         return best
 
     # --- what a statement can become --------------------------------------------------------------
-    def _candidates(self, kernel: Kernel, number: int) -> Iterator[_Candidate]:
-        """Yield kernels after one rewriting and after two, each once."""
+    def _candidates(self, kernel: Kernel, number: int, last: bool) -> Iterator[_Candidate]:
+        """Yield kernels after one rewriting and after two, each once; ``last``: by any rule."""
         if self._rules is None:
             bodies = [
                 statement
@@ -153,7 +153,7 @@ class Rewriter:
         for _ in range(2):
             reached: list[_Candidate] = []
             for candidate in frontier:
-                for after in self._after(candidate):
+                for after in self._after(candidate, last):
                     if after.statements in seen:
                         continue
                     seen.add(after.statements)
@@ -164,10 +164,13 @@ class Rewriter:
                         return
             frontier = reached
 
-    def _after(self, before: _Candidate) -> Iterator[_Candidate]:
+    def _after(self, before: _Candidate, last: bool) -> Iterator[_Candidate]:
         assert self._rules is not None
+        shaped = any(rewriting.rule in SHAPED for rewriting in before.rewritings)
         for number in before.group:
-            for _, rule in self._rules:
+            for name, rule in self._rules:
+                if (name in LAST and not last) or (name in SHAPED and shaped):
+                    continue
                 for rewriting in rule(before.kernel, number):
                     more = len(rewriting.kernel.statements) - len(before.kernel.statements)
                     group = range(before.group.start, before.group.stop + more)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from math import prod
 
 from isamap.ir.index import Index, var
@@ -112,24 +112,28 @@ def _best(statement: Statement, factors: tuple[Expr, ...]) -> _Term:
     def cost(over: frozenset[str]) -> int:
         return prod(sizes[name] for name in over)
 
+    def terms(group: frozenset[int]) -> tuple[_Term, ...]:
+        """Return what a part of a product can be: a factor as it is, or what is computed first."""
+        if len(group) > 1:
+            return (best(group),)
+        (factor,) = group
+        plain = _Term(group, frozenset(used[factor]), 0)
+        left = kept(group, plain.names)
+        if left == plain.names:
+            return (plain,)
+        return plain, _Term(group, left, cost(plain.names), (plain,))
+
     @cache
     def best(group: frozenset[int]) -> _Term:
         """Return the cheapest way to have the product of some factors."""
-        if len(group) == 1:
-            (factor,) = group
-            plain = _Term(group, frozenset(used[factor]), 0)
-            left = kept(group, plain.names)
-            if left == plain.names or group == every:
-                return plain
-            return _Term(group, left, cost(plain.names), (plain,))
         options: list[_Term] = []
         for parts in _partitions(group):
-            terms = tuple(best(part) for part in parts)
-            over = frozenset().union(*(term.names for term in terms))
-            if group == every:
-                over |= target
-            steps = cost(over) + sum(term.iterations for term in terms)
-            options.append(_Term(group, kept(group, over), steps, terms))
+            for chosen in product(*map(terms, parts)):
+                over = frozenset().union(*(term.names for term in chosen))
+                if group == every:
+                    over |= target
+                steps = cost(over) + sum(term.iterations for term in chosen)
+                options.append(_Term(group, kept(group, over), steps, chosen))
         return min(options, key=lambda term: (term.iterations, -len(term.parts)))
 
     return best(every)
@@ -137,13 +141,13 @@ def _best(statement: Statement, factors: tuple[Expr, ...]) -> _Term:
 
 def _partitions(group: frozenset[int]) -> Iterator[tuple[frozenset[int], ...]]:
     """Yield the ways to have a product: of two products, or of all its factors at once."""
+    if len(group) > 2:
+        yield tuple(frozenset((n,)) for n in sorted(group))
     first, *others = sorted(group)
     for size in range(len(others)):
         for chosen in combinations(others, size):
             part = frozenset((first, *chosen))
             yield part, group - part
-    if len(group) > 2:
-        yield tuple(frozenset((n,)) for n in sorted(group))
 
 
 def _drafts(
@@ -164,12 +168,12 @@ def _drafts(
         name = fresh(kernel, wanted, [b.name for b in buffers])
         target = Access(name, tuple(var(n) for n in kept), dtype)
         buffers.append(local(name, dtype, [sizes[n] for n in kept]))
-        value, own = product(term)
+        value, own = product_of(term)
         reduction: Reduction = statement.reduction if set(own) - set(kept) else "="
         drafts.append(Draft(target, reduction, value, own))
         return target
 
-    def product(term: _Term) -> tuple[Expr, Mapping[str, Index]]:
+    def product_of(term: _Term) -> tuple[Expr, Mapping[str, Index]]:
         # Factors stand in the order in which the kernel has them.
         parts = sorted(term.parts, key=lambda part: min(part.factors))
         value = operand(parts[0])
@@ -178,7 +182,7 @@ def _drafts(
         over = frozenset().union(*(part.names for part in parts))
         return value, {n: e for n, e in sizes.items() if n in over}
 
-    value, own = product(best)
+    value, own = product_of(best)
     target = names(statement.target)
     own = {n: e for n, e in sizes.items() if n in own or n in target}
     drafts.append(Draft(statement.target, statement.reduction, value, own))

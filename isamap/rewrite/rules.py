@@ -10,7 +10,7 @@ from isamap.rewrite.narrow_copies import narrow_copies
 from isamap.rewrite.offset import flip_sign, zero_points
 from isamap.rewrite.rule import Rule
 from isamap.rewrite.shape import shapes_of
-from isamap.rewrite.shaped import inserting, reassociating
+from isamap.rewrite.shaped import COPY, INSERT, REASSOCIATE, copying, inserting, reassociating
 from isamap.rewrite.split_terms import split_terms
 from isamap.rewrite.winograd import winograd
 
@@ -27,8 +27,14 @@ RULES: tuple[Named, ...] = (
 )
 """The rules that need to know nothing of a machine, each with the name that chooses it."""
 
-NAMES = ("reassociate", "insert-identity", *(name for name, _ in RULES))
+NAMES = (REASSOCIATE, INSERT, COPY, *(name for name, _ in RULES))
 """The names of all rules."""
+
+SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
+"""Rules that bring a value into an instruction's shape: one of them is enough for a statement."""
+
+LAST = frozenset((COPY,))
+"""Rules that gain nothing for a statement that has mappings."""
 
 
 def rules_for(
@@ -40,8 +46,9 @@ def rules_for(
     """
     shapes = shapes_of(bodies)
     every: tuple[Named, ...] = (
-        ("reassociate", reassociating(shapes)),
-        ("insert-identity", inserting(shapes)),
+        (REASSOCIATE, reassociating(shapes)),
+        (INSERT, inserting(shapes)),
+        (COPY, copying(shapes)),
         *RULES,
     )
     return tuple((name, rule) for name, rule in every if chosen is None or name in chosen)

@@ -40,12 +40,14 @@ class Shape:
 class Fit:
     """An expression in a shape.
 
-    ``inserted`` counts the identity elements that were put in; ``moved`` says that the order of a
+    ``inserted`` counts the identity elements that were put in, ``done`` the operations of the
+    expression that the shape does, conversions not among them; ``moved`` says that the order of a
     sum or product of floats may have changed.
     """
 
     value: Expr
     inserted: int
+    done: int
     moved: bool
 
 
@@ -82,7 +84,9 @@ def fits(shape: Expr, expr: Expr, reassociate: bool) -> tuple[Fit, ...]:
     """
     found: dict[Expr, Fit] = {}
     for partial in islice(_Fitting(reassociate).fit(shape, expr, {}), MOST_FITS):
-        found.setdefault(commuted(partial.value), partial.done)
+        done = work(expr) - sum(map(work, partial.bound.values()))
+        fit = Fit(partial.value, partial.inserted, done, partial.moved)
+        found.setdefault(commuted(partial.value), fit)
     fewest = min((fit.inserted for fit in found.values()), default=0)
     found.pop(commuted(expr), None)
     return tuple(fit for fit in found.values() if fit.inserted == fewest)
@@ -113,6 +117,13 @@ def joined(op: str, terms: Sequence[Expr]) -> Expr:
     return whole
 
 
+def work(expr: Expr) -> int:
+    """Return how many operations that are no conversions an expression holds."""
+    if not isinstance(expr, Op):
+        return 0
+    return sum(map(work, expr.args)) + (expr.op not in ("cast", "sat"))
+
+
 def neutral(op: str, dtype: DType) -> Literal | None:
     """Return the identity element of an operation on a type, None if it has none."""
     reduction = REDUCTIONS.get(op)
@@ -127,10 +138,6 @@ class _Partial:
     bound: Mapping[str, Expr]
     inserted: int = 0
     moved: bool = False
-
-    @property
-    def done(self) -> Fit:
-        return Fit(self.value, self.inserted, self.moved)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from isamap.ir.statements import identity
 from isamap.rewrite.arithmetic import Model, NoTermError, equal
 from isamap.rewrite.build import Draft, extents, is_sole_writer, replaced
 from isamap.rewrite.rule import Rewriting, Rule
-from isamap.rewrite.shape import Fit, Shape, fits
+from isamap.rewrite.shape import Fit, Shape, fits, work
 from isamap.solver.lemma import Lemma
 
 REASSOCIATE = "reassociate"
 INSERT = "insert-identity"
+COPY = "copy-by-identity"
 
 
 def reassociating(shapes: Sequence[Shape]) -> Rule:
@@ -39,16 +40,43 @@ def inserting(shapes: Sequence[Shape]) -> Rule:
 
     ``x`` is ``x * 1``, ``x + 0``, ``max(x, -inf)``, ``x & ~0``: whichever the shape needs.  What
     is assigned is also what is added to nothing, where the statement alone writes its target.
+    The instruction does some of the statement's own work, a reduction or an operation.
     """
 
     def rule(kernel: Kernel, number: int) -> Iterator[Rewriting]:
-        for shape, fit in _fits(kernel, number, shapes):
-            if fit.inserted:
-                yield from _inserted(kernel, number, shape.reduction, fit)
-        if kernel.statements[number].reduction == "=" and is_sole_writer(kernel, number):
-            yield from _accumulated(kernel, number, shapes)
+        for reduction, fit in _with_identities(kernel, number, shapes):
+            if _works(kernel, number, fit):
+                yield from _inserted(INSERT, kernel, number, reduction, fit)
 
     return rule
+
+
+def copying(shapes: Sequence[Shape]) -> Rule:
+    """Return the rule that puts in identity elements where the instruction does nothing else.
+
+    It only carries the value to the target: a way to copy for machines that have no other.
+    """
+
+    def rule(kernel: Kernel, number: int) -> Iterator[Rewriting]:
+        for reduction, fit in _with_identities(kernel, number, shapes):
+            if not _works(kernel, number, fit):
+                yield from _inserted(COPY, kernel, number, reduction, fit)
+
+    return rule
+
+
+def _works(kernel: Kernel, number: int, fit: Fit) -> bool:
+    return fit.done > 0 or kernel.statements[number].reduction != "="
+
+
+def _with_identities(
+    kernel: Kernel, number: int, shapes: Sequence[Shape]
+) -> Iterator[tuple[Reduction, Fit]]:
+    for shape, fit in _fits(kernel, number, shapes):
+        if fit.inserted:
+            yield shape.reduction, fit
+    if kernel.statements[number].reduction == "=" and is_sole_writer(kernel, number):
+        yield from _accumulated(kernel, number, shapes)
 
 
 def _fits(kernel: Kernel, number: int, shapes: Sequence[Shape]) -> Iterator[tuple[Shape, Fit]]:
@@ -71,20 +99,22 @@ def _reordered(kernel: Kernel, number: int, fit: Fit) -> Iterator[Rewriting]:
         yield _changed(REASSOCIATE, kernel, number, fit.value, (lemma,), note)
 
 
-def _inserted(kernel: Kernel, number: int, reduction: Reduction, fit: Fit) -> Iterator[Rewriting]:
+def _inserted(
+    rule: str, kernel: Kernel, number: int, reduction: Reduction, fit: Fit
+) -> Iterator[Rewriting]:
     """Yield the statement with identities put into its value, and perhaps another reduction."""
     statement = kernel.statements[number]
     before = statement.value
-    lemmas = list(_lemma(INSERT, before, fit.value, kernel, fit.moved)) if fit.inserted else []
+    lemmas = list(_lemma(rule, before, fit.value, kernel, fit.moved)) if fit.inserted else []
     added, wanted = "", bool(fit.inserted)
     if reduction != statement.reduction:
         start = identity(reduction, statement.target.dtype)
         whole = Op(REDUCTION_OPERATIONS[reduction], (start, before), start.dtype)
-        lemmas += _lemma(INSERT, whole, before, kernel, moved=False)
+        lemmas += _lemma(rule, whole, before, kernel, moved=False)
         added = f", combined by {reduction} with {start.text}"
     if len(lemmas) == wanted + bool(added):
         note = f"{print_expr(before)} as {print_expr(fit.value)}{added}: {_why(fit)}"
-        yield _changed(INSERT, kernel, number, fit.value, tuple(lemmas), note, reduction)
+        yield _changed(rule, kernel, number, fit.value, tuple(lemmas), note, reduction)
 
 
 def _why(fit: Fit) -> str:
@@ -93,19 +123,26 @@ def _why(fit: Fit) -> str:
     return "the same value, whatever the elements hold"
 
 
-def _accumulated(kernel: Kernel, number: int, shapes: Sequence[Shape]) -> Iterator[Rewriting]:
+def _accumulated(
+    kernel: Kernel, number: int, shapes: Sequence[Shape]
+) -> Iterator[tuple[Reduction, Fit]]:
     """Yield reductions of one term instead of an assignment."""
     statement = kernel.statements[number]
+    plain = Fit(statement.value, 0, work(statement.value), moved=False)
     seen: set[tuple[Reduction, Expr]] = set()
-    plain = Fit(statement.value, 0, moved=False)
     for shape in shapes:
         if shape.reduction == "=" or shape.dtype != statement.target.dtype:
             continue
         found = fits(shape.value, statement.value, kernel.permissions.reassociate)
-        for fit in found or (plain,):
+        own = _root(shape.value) == _root(statement.value)
+        for fit in found or ((plain,) if own else ()):
             if (shape.reduction, fit.value) not in seen:
                 seen.add((shape.reduction, fit.value))
-                yield from _inserted(kernel, number, shape.reduction, fit)
+                yield shape.reduction, fit
+
+
+def _root(expr: Expr) -> str:
+    return expr.op if isinstance(expr, Op) else ""
 
 
 def _lemma(name: str, before: Expr, after: Expr, kernel: Kernel, moved: bool) -> Iterator[Lemma]:

@@ -81,6 +81,9 @@ Families, the first four nested
     help="Operands in the order written; in every order; or in every order of which those that a "
     "symmetry of the instruction exchanges count once (distinct, unless given).",
 )
+@click.option(
+    "--rewrites", is_flag=True, help="List also what rewriting makes of each statement, and maps."
+)
 @click.option("--count", is_flag=True, help="Print numbers only.")
 @click.option("--all", "everything", is_flag=True, help="List all, not the first few.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
@@ -96,6 +99,7 @@ def command(
     listed: "Listed | None",
     nonempty: bool,
     operand_orders: "OperandOrders | None",
+    rewrites: bool,
     count: bool,
     everything: bool,
     as_json: bool,
@@ -126,7 +130,7 @@ def command(
                 family or "embedded", listed or "tight", nonempty, operand_orders or "distinct"
             )
             return _matchings(kernels, machine, query, bool(suite) or count, everything, as_json)
-        return _mappings(kernels[0], machine, instruction, everything, as_json)
+        return _mappings(kernels[0], machine, instruction, rewrites, everything, as_json)
 
 
 def _matchings(
@@ -157,24 +161,32 @@ def _mappings(
     kernel: "Kernel",
     machine: "Accelerator",
     instruction: str | None,
+    rewrites: bool,
     everything: bool,
     as_json: bool,
 ) -> int:
     from isamap.cli.tables import wrap
-    from isamap.cli.text import head_lines, mapping_lines
+    from isamap.cli.text import head_lines, mapping_lines, offered_lines
     from isamap.ir.printer import print_statement
     from isamap.pipeline.facts import match_facts
     from isamap.pipeline.mapped import enumerate_all, enumerate_each
+    from isamap.pipeline.offered import offered
 
     enumerations = enumerate_each(kernel, machine)
-    if not instruction or not any(found.mappings for found in enumerations):
+    ways, refused = offered(kernel, machine) if rewrites else ((), ())
+    if not ways and (not instruction or not any(found.mappings for found in enumerations)):
         enumerations = enumerate_all(kernel, machine)
     if as_json:
-        click.echo(json.dumps(match_facts(kernel, machine, enumerations), indent=2))
+        facts = match_facts(kernel, machine, enumerations, ways if rewrites else None)
+        click.echo(json.dumps(facts, indent=2))
         return 0
     lines = head_lines(kernel, machine)
     for statement, found in zip(kernel.statements, enumerations, strict=True):
         lines += ["", *wrap(print_statement(statement).strip(), "", "    ")]
         lines += mapping_lines(found, kernel, {}, everything)
+    for way in ways:
+        lines += ["", *offered_lines(way, everything)]
+    for text in refused:
+        lines += ["", *wrap(f"not offered: {text}", "", "    ")]
     click.echo("\n".join(lines))
     return 0

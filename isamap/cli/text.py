@@ -11,6 +11,7 @@ from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.printer import print_statement
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
+from isamap.pipeline.offered import Offered
 from isamap.pipeline.result import Report, StatementResult, Tuning, issue_cycles
 from isamap.pipeline.sizes import iterations
 from isamap.rewrite.rule import Rewriting
@@ -52,6 +53,15 @@ def rewriting_lines(before: Statement, rewriting: Rewriting) -> list[str]:
     lines += wrap(f"proved: {claims}", "  ", "    ")
     if rewriting.error is not None:
         lines += wrap(f"relative error at most {float(rewriting.error):.3g}", "  ", "    ")
+    return lines
+
+
+def offered_lines(way: Offered, everything: bool) -> list[str]:
+    """Return a rewriting, and the mappings of each statement that it leads to."""
+    lines = rewriting_lines(way.before, way.rewriting)
+    for found in way.enumerations:
+        lines += wrap(print_statement(found.statement).strip(), "  ", "    ")
+        lines += mapping_lines(found, way.rewriting.kernel, {}, everything)
     return lines
 
 

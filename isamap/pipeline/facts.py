@@ -10,6 +10,7 @@ from isamap.ir.printer import print_expr, print_kernel, print_statement
 from isamap.mapping.composed import conditions_of, parts_of
 from isamap.mapping.matching import Enumeration, Matching
 from isamap.mapping.matching import Mapping as LegalMapping
+from isamap.pipeline.offered import Offered
 from isamap.pipeline.result import Report, Result, Scheduled, issue_cycles, statement_names
 from isamap.pipeline.sizes import iterations
 from isamap.rewrite.rule import Rewriting
@@ -57,15 +58,30 @@ def report_facts(report: Report) -> Facts:
 
 
 def match_facts(
-    kernel: Kernel, hardware: Accelerator, enumerations: tuple[Enumeration, ...]
+    kernel: Kernel,
+    hardware: Accelerator,
+    enumerations: tuple[Enumeration, ...],
+    ways: Sequence[Offered] | None = None,
 ) -> Facts:
-    """Return the document that ``isamap match --json`` prints."""
+    """Return the document that ``isamap match --json`` prints; with rewritings, if given."""
     names = statement_names(kernel)
-    return {
+    facts = {
         **head(kernel, hardware),
         "statements": [
             _statement(name, statement, found, kernel, {})
             for name, statement, found in zip(names, kernel.statements, enumerations, strict=True)
+        ],
+    }
+    return facts if ways is None else {**facts, "rewritings": list(map(_offered, ways))}
+
+
+def _offered(way: Offered) -> Facts:
+    after = way.rewriting.kernel
+    return {
+        **rewriting_facts(way.before, way.rewriting),
+        "statements": [
+            _statement(found.statement.target.buffer, found.statement, found, after, {})
+            for found in way.enumerations
         ],
     }
 

@@ -18,6 +18,7 @@ from isamap.mapping.find import enumerate_mappings
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import Needles, roots
 from isamap.mapping.produce import Producers
+from isamap.pipeline.offered import statements
 from isamap.pipeline.result import issue_cycles
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.rewrite.apply import judge
@@ -81,6 +82,7 @@ class Rewriter:
     chosen: Sequence[str] | None = None
     refused: list[str] = field(default_factory=list)
     _found: dict[Statement, Enumeration] = field(default_factory=dict)
+    _floors: dict[Statement, float] = field(default_factory=dict)
     _estimates: dict[Statement, float] = field(default_factory=dict)
     _rules: tuple[Named, ...] | None = None
 
@@ -117,14 +119,18 @@ class Rewriter:
         """Return the best of what one statement can become, if it is better."""
         within = [
             (floor, candidate)
-            for candidate in self._candidates(kernel, number, calls == inf)
+            for candidate in self._candidates(kernel, number, calls)
             if (floor := self._floor(candidate)) * FASTER <= calls and floor < inf
         ]
+        if not within:
+            return None
         within.sort(key=lambda item: item[0])
+        own = _Candidate(kernel, (), range(number, number + 1))
+        limit = self._quick(own, inf) / WORTH
         quick = [
             (cycles, candidate)
             for _, candidate in within[:ENUMERATED]
-            if (cycles := self._quick(candidate, calls)) < inf
+            if (cycles := self._quick(candidate, calls)) < limit
         ]
         quick.sort(key=lambda item: item[0])
         best: _Candidate | None = None
@@ -137,23 +143,20 @@ class Rewriter:
         return best
 
     # --- what a statement can become --------------------------------------------------------------
-    def _candidates(self, kernel: Kernel, number: int, last: bool) -> Iterator[_Candidate]:
-        """Yield kernels after one rewriting and after two, each once; ``last``: by any rule."""
+    def _candidates(self, kernel: Kernel, number: int, calls: float) -> Iterator[_Candidate]:
+        """Yield kernels after one rewriting and after two, each once.
+
+        Only such statements are rewritten as would be fast enough if they took no time at all.
+        """
         if self._rules is None:
-            bodies = [
-                statement
-                for entry in self.hardware.entries
-                if len(entry.instruction.statements) == 1
-                for statement in entry.instruction.statements
-            ]
-            self._rules = rules_for(bodies, self.chosen)
+            self._rules = rules_for(statements(self.hardware), self.chosen)
         start = _Candidate(kernel, (), range(number, number + 1))
         seen = {start.statements}
         frontier, count = [start], 0
         for _ in range(2):
             reached: list[_Candidate] = []
             for candidate in frontier:
-                for after in self._after(candidate, last):
+                for after in self._after(candidate, calls):
                     if after.statements in seen:
                         continue
                     seen.add(after.statements)
@@ -164,10 +167,14 @@ class Rewriter:
                         return
             frontier = reached
 
-    def _after(self, before: _Candidate, last: bool) -> Iterator[_Candidate]:
+    def _after(self, before: _Candidate, calls: float) -> Iterator[_Candidate]:
         assert self._rules is not None
+        last = calls == inf
         shaped = any(rewriting.rule in SHAPED for rewriting in before.rewritings)
         for number in before.group:
+            others = (before.kernel.statements[n] for n in before.group if n != number)
+            if sum(map(self._least, others)) * FASTER > calls:
+                continue
             for name, rule in self._rules:
                 if (name in LAST and not last) or (name in SHAPED and shaped):
                     continue
@@ -183,6 +190,11 @@ class Rewriter:
         return sum(self._least(statement) for statement in candidate.statements)
 
     def _least(self, statement: Statement) -> float:
+        if statement not in self._floors:
+            self._floors[statement] = self._least_of(statement)
+        return self._floors[statement]
+
+    def _least_of(self, statement: Statement) -> float:
         pace = max(
             (
                 prod(axis.extent for axis in needle.axes) / float(needle.entry.throughput or 1)

@@ -9,7 +9,7 @@ from isamap.rewrite.narrow import narrow_arithmetic
 from isamap.rewrite.narrow_copies import narrow_copies
 from isamap.rewrite.offset import flip_sign, zero_points
 from isamap.rewrite.rule import Rule
-from isamap.rewrite.shape import shapes_of
+from isamap.rewrite.shape import Shapes
 from isamap.rewrite.shaped import COPY, INSERT, REASSOCIATE, copying, inserting, reassociating
 from isamap.rewrite.split_terms import split_terms
 from isamap.rewrite.winograd import winograd
@@ -44,7 +44,7 @@ def rules_for(
 
     ``chosen`` are names of :data:`NAMES`; None chooses all.
     """
-    shapes = shapes_of(bodies)
+    shapes = Shapes(tuple(bodies))
     every: tuple[Named, ...] = (
         (REASSOCIATE, reassociating(shapes)),
         (INSERT, inserting(shapes)),

@@ -5,7 +5,7 @@ result has the shape's operations in the shape's order and is equal to the expre
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations, islice
 
 from isamap.ir.dtype import DType
@@ -73,6 +73,21 @@ def shapes_of(statements: Iterable[Statement]) -> tuple[Shape, ...]:
             if computes and not isinstance(body, Literal) and not _has_coordinate(body):
                 found.setdefault(Shape(how, _nameless(body, {}), dtype))
     return tuple(found)
+
+
+@dataclass(slots=True)
+class Shapes:
+    """The shapes of a machine's statements by the type of their results, read when asked for."""
+
+    statements: tuple[Statement, ...]
+    _known: dict[DType, tuple[Shape, ...]] = field(default_factory=dict)
+
+    def of(self, dtype: DType) -> tuple[Shape, ...]:
+        """Return the shapes whose result has a type."""
+        if dtype not in self._known:
+            own = (s for s in self.statements if s.target.dtype == dtype)
+            self._known[dtype] = shapes_of(own)
+        return self._known[dtype]
 
 
 def fits(shape: Expr, expr: Expr, reassociate: bool) -> tuple[Fit, ...]:

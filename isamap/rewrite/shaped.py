@@ -1,6 +1,6 @@
 """Rules that bring a statement's value into the shape of an instruction's body."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from isamap.ir.statements import identity
 from isamap.rewrite.arithmetic import Model, NoTermError, equal
 from isamap.rewrite.build import Draft, extents, is_sole_writer, replaced
 from isamap.rewrite.rule import Rewriting, Rule
-from isamap.rewrite.shape import Fit, Shape, fits, work
+from isamap.rewrite.shape import Fit, Shape, Shapes, fits, work
 from isamap.solver.lemma import Lemma
 
 REASSOCIATE = "reassociate"
@@ -19,7 +19,7 @@ INSERT = "insert-identity"
 COPY = "copy-by-identity"
 
 
-def reassociating(shapes: Sequence[Shape]) -> Rule:
+def reassociating(shapes: Shapes) -> Rule:
     """Return the rule that changes the order in which a value's operations are applied.
 
     Integers wrap, so every order of a sum or product gives the same; so it does for ``max``,
@@ -35,7 +35,7 @@ def reassociating(shapes: Sequence[Shape]) -> Rule:
     return rule
 
 
-def inserting(shapes: Sequence[Shape]) -> Rule:
+def inserting(shapes: Shapes) -> Rule:
     """Return the rule that puts identity elements where an instruction computes more.
 
     ``x`` is ``x * 1``, ``x + 0``, ``max(x, -inf)``, ``x & ~0``: whichever the shape needs.  What
@@ -51,7 +51,7 @@ def inserting(shapes: Sequence[Shape]) -> Rule:
     return rule
 
 
-def copying(shapes: Sequence[Shape]) -> Rule:
+def copying(shapes: Shapes) -> Rule:
     """Return the rule that puts in identity elements where the instruction does nothing else.
 
     It only carries the value to the target: a way to copy for machines that have no other.
@@ -70,7 +70,7 @@ def _works(kernel: Kernel, number: int, fit: Fit) -> bool:
 
 
 def _with_identities(
-    kernel: Kernel, number: int, shapes: Sequence[Shape]
+    kernel: Kernel, number: int, shapes: Shapes
 ) -> Iterator[tuple[Reduction, Fit]]:
     for shape, fit in _fits(kernel, number, shapes):
         if fit.inserted:
@@ -79,12 +79,12 @@ def _with_identities(
         yield from _accumulated(kernel, number, shapes)
 
 
-def _fits(kernel: Kernel, number: int, shapes: Sequence[Shape]) -> Iterator[tuple[Shape, Fit]]:
+def _fits(kernel: Kernel, number: int, shapes: Shapes) -> Iterator[tuple[Shape, Fit]]:
     """Yield the values that fit a shape of the statement's own reduction, each once."""
     statement = kernel.statements[number]
     seen: set[Expr] = set()
-    for shape in shapes:
-        if shape.reduction != statement.reduction or shape.dtype != statement.target.dtype:
+    for shape in shapes.of(statement.target.dtype):
+        if shape.reduction != statement.reduction:
             continue
         for fit in fits(shape.value, statement.value, kernel.permissions.reassociate):
             if fit.value not in seen:
@@ -123,15 +123,13 @@ def _why(fit: Fit) -> str:
     return "the same value, whatever the elements hold"
 
 
-def _accumulated(
-    kernel: Kernel, number: int, shapes: Sequence[Shape]
-) -> Iterator[tuple[Reduction, Fit]]:
+def _accumulated(kernel: Kernel, number: int, shapes: Shapes) -> Iterator[tuple[Reduction, Fit]]:
     """Yield reductions of one term instead of an assignment."""
     statement = kernel.statements[number]
     plain = Fit(statement.value, 0, work(statement.value), moved=False)
     seen: set[tuple[Reduction, Expr]] = set()
-    for shape in shapes:
-        if shape.reduction == "=" or shape.dtype != statement.target.dtype:
+    for shape in shapes.of(statement.target.dtype):
+        if shape.reduction == "=":
             continue
         found = fits(shape.value, statement.value, kernel.permissions.reassociate)
         own = _root(shape.value) == _root(statement.value)

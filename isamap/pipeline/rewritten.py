@@ -23,7 +23,7 @@ from isamap.pipeline.result import issue_cycles
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.rewrite.apply import judge
 from isamap.rewrite.rule import Rewriting
-from isamap.rewrite.rules import LAST, SHAPED, Named, rules_for
+from isamap.rewrite.rules import FINAL, SHAPED, UNMAPPED, Named, rules_for
 from isamap.schedule.rank import quick_cycles
 
 FASTER = 1.25
@@ -31,6 +31,9 @@ FASTER = 1.25
 
 WORTH = 1.1
 """How much faster the estimate must be for a rewriting to be chosen."""
+
+ALIKE = 1.05
+"""Estimates this close are taken for equal: then fewer rewritings are better."""
 
 STEPS = 64
 """Kernels that one statement can become which are looked at."""
@@ -132,13 +135,14 @@ class Rewriter:
             for _, candidate in within[:ENUMERATED]
             if (cycles := self._quick(candidate, calls)) < limit
         ]
-        quick.sort(key=lambda item: item[0])
+        quick.sort(key=lambda item: (item[0], len(item[1].rewritings)))
         best: _Candidate | None = None
         for _, candidate in quick[:SCHEDULED]:
             if not self._proved(candidate):
                 continue
             cycles = self._estimate(candidate)
-            if cycles * (WORTH if best is None else 1.0) < estimate:
+            shorter = best is not None and len(candidate.rewritings) < len(best.rewritings)
+            if cycles * (WORTH if best is None else 1.0) < estimate * (ALIKE if shorter else 1.0):
                 best, estimate = candidate, cycles
         return best
 
@@ -169,14 +173,18 @@ class Rewriter:
 
     def _after(self, before: _Candidate, calls: float) -> Iterator[_Candidate]:
         assert self._rules is not None
-        last = calls == inf
-        shaped = any(rewriting.rule in SHAPED for rewriting in before.rewritings)
+        applied = {rewriting.rule for rewriting in before.rewritings}
+        if applied & FINAL:
+            return
+        barred = (SHAPED if applied & SHAPED else frozenset()) | (
+            frozenset() if calls == inf else UNMAPPED
+        )
         for number in before.group:
             others = (before.kernel.statements[n] for n in before.group if n != number)
             if sum(map(self._least, others)) * FASTER > calls:
                 continue
             for name, rule in self._rules:
-                if (name in LAST and not last) or (name in SHAPED and shaped):
+                if name in barred:
                     continue
                 for rewriting in rule(before.kernel, number):
                     more = len(rewriting.kernel.statements) - len(before.kernel.statements)

@@ -11,7 +11,7 @@ from isamap.ir.index import Index, var
 from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Op, Reduction, Statement
 from isamap.ir.operations import OPERATIONS, REDUCTION_OPERATIONS
 from isamap.ir.printer import print_expr
-from isamap.ir.statements import accesses, identity, names, read_indices
+from isamap.ir.statements import accesses, identity, names, read_indices, used_names
 from isamap.rewrite.arithmetic import NoTermError, equal
 from isamap.rewrite.build import Draft, extents, fresh, local, replaced
 from isamap.rewrite.rule import Rewriting
@@ -33,22 +33,22 @@ _ORDERED = ("max=", "min=")
 class _Term:
     """A factor, or the product of some, reduced over all variables that no other factor has.
 
-    ``names`` are the variables that are left; ``iterations`` is what computing it takes, its parts
-    included, and ``parts`` are what it is the product of, none for a factor as it is.
+    ``names`` are the variables that are left; ``operations`` are what computing it takes, with its
+    parts; ``parts`` are what it is the product of, none for a factor as it is.
     """
 
     factors: frozenset[int]
     names: frozenset[str]
-    iterations: int
+    operations: int
     parts: tuple["_Term", ...] = ()
 
 
 def contract(kernel: Kernel, number: int) -> Iterator[Rewriting]:
-    """Yield the statement as several, in the order with the fewest iterations.
+    """Yield the statement as several, in the order with the fewest operations.
 
     ``Y[i, l] += A[i, j] * B[j, k] * C[k, l]`` becomes ``T[i, k] += A[i, j] * B[j, k]`` and
     ``Y[i, l] += T[i, k] * C[k, l]``; likewise for every product that distributes over its
-    reduction.  Nothing is yielded where no order needs fewer iterations than the statement.
+    reduction.  Nothing is yielded where no order needs fewer operations than the statement.
     Sums of floats are taken out of products only with the permission to distribute.
     """
     statement = kernel.statements[number]
@@ -60,21 +60,22 @@ def contract(kernel: Kernel, number: int) -> Iterator[Rewriting]:
     floats = statement.value.dtype.is_float
     if floats and not permissions.reassociate:
         return
-    floats &= statement.reduction not in _ORDERED  # those round to the same in any order
-    if floats and not permissions.distribute:
-        return
-    best = _best(statement, factors)
+    # Rounding keeps order, so that a maximum is the same before it and after it.
+    exact = not floats or statement.reduction in _ORDERED
+    best = _best(statement, factors, exact or permissions.distribute)
     drafts, buffers = _drafts(kernel, statement, op, factors, best)
     if not buffers:
         return
+    reduced = any(draft.reduction != "=" for draft in drafts[:-1])
     with suppress(NoTermError):
-        lemmas = _lemmas(statement, op, permissions.finite)
+        lemmas = _lemmas(statement, op, permissions.finite, reduced)
         steps = "; ".join(
             f"{print_expr(d.target)} {d.reduction} {print_expr(d.value)}" for d in drafts
         )
-        before = prod(_number(e) for e in extents(statement).values())
-        why = "the kernel permits to distribute" if floats else "the same value in any order"
-        note = f"{steps}: {best.iterations} iterations for {before}; {why}"
+        before = (len(factors) - 1) * prod(_number(e) for e in extents(statement).values())
+        permission = "distribute" if reduced and not exact else "reassociate"
+        why = f"the kernel permits to {permission}" if floats else "the same value in any order"
+        note = f"{steps}: {best.operations} multiplications for {before}; {why}"
         yield Rewriting(NAME, number, replaced(kernel, number, drafts, buffers), lemmas, note)
 
 
@@ -98,8 +99,11 @@ def _split(statement: Statement) -> tuple[str, tuple[Expr, ...]] | None:
     return value.op, factors
 
 
-def _best(statement: Statement, factors: tuple[Expr, ...]) -> _Term:
-    """Return the product of all factors in the order that takes the fewest iterations."""
+def _best(statement: Statement, factors: tuple[Expr, ...], reduce: bool) -> _Term:
+    """Return the product of all factors in the order that takes the fewest operations.
+
+    Unless ``reduce``, only the last step reduces.
+    """
     sizes = {v.name: _number(v.extent) for v in statement.variables}
     used = {n: names(factor) & sizes.keys() for n, factor in enumerate(factors)}
     target = names(statement.target) & sizes.keys()
@@ -107,7 +111,7 @@ def _best(statement: Statement, factors: tuple[Expr, ...]) -> _Term:
 
     def kept(group: frozenset[int], own: frozenset[str]) -> frozenset[str]:
         others = frozenset().union(*(used[n] for n in every - group))
-        return own & (target | others)
+        return own & (target | others) if reduce else own
 
     def cost(over: frozenset[str]) -> int:
         return prod(sizes[name] for name in over)
@@ -132,9 +136,11 @@ def _best(statement: Statement, factors: tuple[Expr, ...]) -> _Term:
                 over = frozenset().union(*(term.names for term in chosen))
                 if group == every:
                     over |= target
-                steps = cost(over) + sum(term.iterations for term in chosen)
+                steps = cost(over) * max(1, len(chosen) - 1) + sum(
+                    term.operations for term in chosen
+                )
                 options.append(_Term(group, kept(group, over), steps, chosen))
-        return min(options, key=lambda term: (term.iterations, -len(term.parts)))
+        return min(options, key=lambda term: (term.operations, -len(term.parts)))
 
     return best(every)
 
@@ -163,12 +169,15 @@ def _drafts(
         if not term.parts:
             (factor,) = term.factors
             return factors[factor]
-        kept = [v.name for v in statement.variables if v.name in term.names]
         wanted = f"{statement.target.buffer}_{len(buffers) + 1}"
         name = fresh(kernel, wanted, [b.name for b in buffers])
-        target = Access(name, tuple(var(n) for n in kept), dtype)
-        buffers.append(local(name, dtype, [sizes[n] for n in kept]))
+        at = len(buffers)
+        buffers.append(local(name, dtype, ()))
         value, own = product_of(term)
+        # In the order in which the factors have them, as someone would write it.
+        kept = [n for n in used_names(Access(name, (), dtype), value) if n in term.names]
+        target = Access(name, tuple(var(n) for n in kept), dtype)
+        buffers[at] = local(name, dtype, [sizes[n] for n in kept])
         reduction: Reduction = statement.reduction if set(own) - set(kept) else "="
         drafts.append(Draft(target, reduction, value, own))
         return target
@@ -189,11 +198,11 @@ def _drafts(
     return drafts, buffers
 
 
-def _lemmas(statement: Statement, op: str, finite: bool) -> tuple[Lemma, ...]:
-    """Return what lets a reduction be taken out of a product.
+def _lemmas(statement: Statement, op: str, finite: bool, reduced: bool) -> tuple[Lemma, ...]:
+    """Return what lets factors be taken in any order, and a reduction be taken out of a product.
 
-    By the first two, a reduction step by step; by the others, whatever the order of the factors and
-    of the terms.
+    Where a step is ``reduced``: its start is absorbed, each of its terms is distributed, and the
+    terms of the whole may be taken in any order.
     """
     dtype, reduction = statement.value.dtype, statement.reduction
     add = REDUCTION_OPERATIONS[reduction]
@@ -203,13 +212,13 @@ def _lemmas(statement: Statement, op: str, finite: bool) -> tuple[Lemma, ...]:
     def both(one: str, a: Expr, b: Expr) -> Expr:
         return Op(one, (a, b), dtype)
 
-    laws: list[tuple[str, Expr, Expr]] = [
-        ("distributive", both(op, both(add, x, y), z), both(add, both(op, x, z), both(op, y, z))),
-        ("absorbing", both(op, start, z), start),
-    ]
-    for one in (op, add):
+    laws: list[tuple[str, Expr, Expr]] = []
+    for one in (op, add) if reduced else (op,):
         laws.append(("associative", both(one, both(one, x, y), z), both(one, x, both(one, y, z))))
         laws.append(("commutative", both(one, x, y), both(one, y, x)))
+    if reduced:
+        outside, inside = both(op, both(add, x, y), z), both(add, both(op, x, z), both(op, y, z))
+        laws += [("distributive", outside, inside), ("absorbing", both(op, start, z), start)]
     return tuple(equal(name, _claim(a, b), [(a, b)], "reals", finite) for name, a, b in laws)
 
 

@@ -33,7 +33,10 @@ NAMES = (REASSOCIATE, INSERT, COPY, *(name for name, _ in RULES))
 SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
 """Rules that bring a value into an instruction's shape: one of them is enough for a statement."""
 
-LAST = frozenset((COPY,))
+FINAL = frozenset((REASSOCIATE,))
+"""Rules after which no other one finds what it would not have found before."""
+
+UNMAPPED = frozenset((COPY,))
 """Rules that gain nothing for a statement that has mappings."""
 
 

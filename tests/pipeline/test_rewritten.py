@@ -1,0 +1,174 @@
+"""Rewritten kernels compete with the one that was written, which stays the judge."""
+
+from dataclasses import replace
+
+import pytest
+
+from isamap.diagnostics import NoMappingError
+from isamap.hw.accelerator import Accelerator
+from isamap.hw.load import load_hardware
+from isamap.ir.nodes import Kernel
+from isamap.pipeline.offered import offered
+from isamap.pipeline.options import Options
+from isamap.pipeline.report import make_report
+from isamap.pipeline.result import Report
+from isamap.text.load import parse_module
+
+
+def _kernel(buffers: str, statements: str, permit: str = "", head: str = "") -> Kernel:
+    lines = [line.strip() for line in (buffers + ";" + statements).split(";")]
+    (kernel,) = parse_module(f"kernel k{head}{permit} {{\n" + "\n".join(lines) + "\n}\n").kernels
+    return kernel
+
+
+def _gemm16() -> Accelerator:
+    return load_hardware("gemm16")
+
+
+def _without(*names: str) -> Accelerator:
+    machine = _gemm16()
+    kept = tuple(e for e in machine.entries if not e.name.startswith(names))
+    return replace(machine, entries=kept)
+
+
+def _report(kernel: Kernel, machine: Accelerator | None = None, *rules: str) -> Report:
+    options = Options(rewrite=rules or None)
+    report = make_report(kernel, machine or _gemm16(), options)
+    assert report.check is not None, report.unchecked
+    assert report.check.ok, report.check.text
+    return report
+
+
+def _instructions(report: Report) -> list[str]:
+    return [m.matching.needle.name for m in report.result.mappings]
+
+
+def _rules(report: Report) -> list[str]:
+    return [rewriting.rule for rewriting in report.result.rewritings]
+
+
+SUMS = {
+    "rows": ("in X : f32[40, 50]; out Y : f32[40]", "Y[i] += X[i, j]", "gemm_f32"),
+    "columns": ("in X : f32[40, 50]; out Y : f32[50]", "Y[j] += X[i, j]", "gemm_f32"),
+    "all": ("in X : f32[40, 50]; out Y : f32[1]", "Y[0] += X[i, j]", "gemm_f32"),
+    "bf16": ("in X : bf16[40, 50]; out Y : f32[40]", "Y[i] += f32(X[i, j])", "gemm_bf16"),
+    "u8": ("in X : u8[40, 50]; out Y : s32[40]", "Y[i] += s32(X[i, j])", "gemm_u8"),
+    "s8": ("in X : s8[40, 50]; out Y : s32[40]", "Y[i] += s32(X[i, j])", "gemm_s8"),
+    "pooling": (
+        "in X : f32[16, 16, 20]; out Y : f32[4, 4, 20]",
+        "for r in 0..4; for s in 0..4; Y[h, w, c] += X[4*h + r, 4*w + s, c]",
+        "gemm_f32",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_run_on_a_matrix_unit(name: str) -> None:
+    buffers, statement, instruction = SUMS[name]
+    kernel = _kernel(buffers, statement)
+    # A matrix unit alone, so that it is used whatever the figures say.
+    report = _report(kernel, _without("acc_add", "acc_mac"))
+    assert _rules(report) == ["insert-identity"]
+    assert _instructions(report) == [instruction]
+    with pytest.raises(NoMappingError):
+        make_report(kernel, _without("acc_add", "acc_mac"), Options(rewrite=()))
+
+
+def test_a_rewriting_is_chosen_where_its_estimate_is_lower() -> None:
+    buffers, statement, _ = SUMS["rows"]
+    kernel = _kernel(buffers, statement)
+    plain = make_report(kernel, _gemm16(), Options(rewrite=()))
+    assert plain.result.rewritings == ()
+    assert plain.result.mapped == kernel
+    report = _report(kernel)
+    assert _rules(report) == ["insert-identity"]
+    assert report.result.estimate.cycles < plain.result.estimate.cycles
+
+
+def test_a_mean_is_a_sum_on_the_matrix_unit_and_a_product() -> None:
+    kernel = _kernel(
+        "in X : f32[40, 50]; local S : f32[40]; out Y : f32[40]",
+        "S[i] += X[i, j]; Y[i] = S[i] * 0.02",
+    )
+    report = _report(kernel)
+    assert _rules(report) == ["insert-identity"]
+    assert _instructions(report)[0] == "gemm_f32"
+
+
+def test_a_copy_and_a_transpose_accumulate_where_nothing_stores_what_was_loaded() -> None:
+    """The accumulators cannot be filled from memory: only arithmetic writes them."""
+    machine = _without("acc_in", "acc_pick", "acc_row", "acc_add", "acc_sub", "acc_max", "acc_min")
+    for target in ("Y[i, j]", "Y[j, i]"):
+        shape = "[40, 50]" if target == "Y[i, j]" else "[50, 40]"
+        kernel = _kernel(f"in X : f32[40, 50]; out Y : f32{shape}", f"{target} = X[i, j]")
+        report = _report(kernel, machine)
+        assert _rules(report) == ["copy-by-identity"]
+        assert _instructions(report) == ["gemm_f32"]
+
+
+def test_maxima_run_on_a_unit_of_maxima_of_sums() -> None:
+    machine = _gemm16()
+    entry = next(e for e in machine.entries if e.name == "acc_mac_f32")
+    text = (
+        "kernel k {\nin a : f32[16, 16]\nin b : f32[16, 16]\ninout c : f32[16, 16]\n"
+        "c[i, j] max= a[i, j] + b[i, j]\n}"
+    )
+    (body,) = parse_module(text).kernels
+    instruction = replace(entry.instruction, statements=body.statements)
+    tropical = replace(entry, instruction=instruction)
+    kept = [e for e in machine.entries if not e.name.startswith(("acc_m", "acc_add", "acc_sub"))]
+    only = replace(machine, entries=(*kept, tropical))
+    kernel = _kernel(
+        "in X : f32[16, 16, 20]; out Y : f32[8, 8, 20]",
+        "for r in 0..2; for s in 0..2; Y[h, w, c] max= X[2*h + r, 2*w + s, c]",
+    )
+    report = _report(kernel, only)
+    assert _rules(report) == ["insert-identity"]
+    assert _instructions(report) == ["acc_mac_f32"]
+
+
+def test_three_factors_are_two_matrix_products() -> None:
+    kernel = _kernel(
+        "in A : f32[3, 20, 30]; in B : f32[3, 30, 40]; in C : f32[3, 40, 24];"
+        "out Y : f32[3, 20, 24]",
+        "Y[b, i, l] += A[b, i, j] * B[b, j, k] * C[b, k, l]",
+        " permit distribute",
+    )
+    report = _report(kernel)
+    assert _rules(report) == ["contract"]
+    assert _instructions(report) == ["gemm_f32", "gemm_f32"]
+    assert report.result.kernel == kernel
+    assert len(report.result.mapped.statements) == 2
+
+
+def test_symbolic_extents_are_rewritten_for_all_sizes() -> None:
+    kernel = _kernel("in X : f32[N, 50]; out Y : f32[N]", "Y[i] += X[i, j]", "", "(N)")
+    assert _rules(_report(kernel)) == ["insert-identity"]
+
+
+def test_statements_are_rewritten_one_by_one() -> None:
+    kernel = _kernel(
+        "in X : f32[40, 50]; in A : f32[16, 20]; in B : f32[20, 30]; in C : f32[30, 24];"
+        "out S : f32[40]; out Y : f32[16, 24]",
+        "S[i] += X[i, j]; Y[a, d] += A[a, b] * B[b, c] * C[c, d]",
+        " permit distribute",
+    )
+    report = _report(kernel)
+    assert sorted(_rules(report)) == ["contract", "insert-identity"]
+    assert _instructions(report) == ["gemm_f32"] * 3
+
+
+def test_only_chosen_rules_are_applied() -> None:
+    buffers, statement, _ = SUMS["rows"]
+    kernel = _kernel(buffers, statement)
+    assert _rules(_report(kernel, None, "contract", "reassociate")) == []
+
+
+def test_what_rewriting_enables_is_listed_with_its_mappings() -> None:
+    buffers, statement, instruction = SUMS["rows"]
+    ways, refused = offered(_kernel(buffers, statement), _gemm16())
+    assert refused == ()
+    (way,) = ways
+    assert way.rewriting.rule == "insert-identity"
+    found = {m.matching.needle.name for one in way.enumerations for m in one.mappings}
+    assert instruction in found

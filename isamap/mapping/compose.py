@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
-from isamap.ir.nodes import Expr, Literal, Op, Reduction, Statement
+from isamap.ir.nodes import Expr, Literal, Op, Permissions, Reduction, Statement
 from isamap.ir.ranges import Intervals
 from isamap.mapping.composed import Composed, composed
 from isamap.mapping.conditions import Refused, conditions
@@ -29,6 +29,7 @@ from isamap.mapping.pieces import (
     read_needle,
 )
 from isamap.mapping.sums import as_sum
+from isamap.mapping.turns import sequences
 
 MOST_PARTS = 3
 """Instructions in a chain at most."""
@@ -42,7 +43,13 @@ class Compositions:
     refused: tuple[Refused, ...] = ()
 
 
-def compositions(statement: Statement, index: Needles, best: int, known: Intervals) -> Compositions:
+def compositions(
+    statement: Statement,
+    index: Needles,
+    best: int,
+    known: Intervals,
+    permissions: Permissions = Permissions(),  # noqa: B008  (frozen)
+) -> Compositions:
     """Return the compositions that compute a statement, with each way to bind their operands.
 
     ``best`` is how many of the statement's operations a single instruction does, ``known`` what is
@@ -58,6 +65,7 @@ def compositions(statement: Statement, index: Needles, best: int, known: Interva
             refused.setdefault(proved)
         else:
             found.append((replace(needle, entry=replace(entry, conditions=proved)), bound))
+    found += sequences(statement, index, best, permissions)
     return Compositions(tuple(found), tuple(refused))
 
 

@@ -1,6 +1,6 @@
 """Chains of pieces: the result of one is an operand of the next."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -184,11 +184,21 @@ def joined(chain: Chain, found: Sum) -> Joined | None:
             drop: dict[str, tuple[str, ...]] = {inner: ()}
             body = divide(body, drop)
             seen = [replace(leaf, axes=divided(leaf.axes, drop)) for leaf in seen]
-    letters = (f"{letter}{n or ''}" for n in count() for letter in "ijklmnop")
     used = dict.fromkeys(axis for leaf in seen for axis in leaf.axes)
-    names = dict(zip(used, letters, strict=False))
+    names = named([axis in seen[0].axes for axis in used], used)
     place = replace(seen[0], axes=tuple(names[axis] for axis in seen[0].axes))
     return Joined(place, rename(body, names, {}), {names[axis]: sizes[axis] for axis in used})
+
+
+def named(kept: Iterable[bool], axes: Iterable[str] = ()) -> dict[str, str]:
+    """Return short names for axes: i, j, l for those that a result keeps, k, p, q for the others.
+
+    Without ``axes`` they are numbered.
+    """
+    own = (f"{letter}{n or ''}" for n in count() for letter in "ijlmn")
+    summed = (f"{letter}{n or ''}" for n in count() for letter in "kpqrs")
+    olds = iter(axes) if axes else map(str, count())
+    return {next(olds): next(own if keeps else summed) for keeps in kept}
 
 
 def _inside(axis: str, seen: list[Leaf]) -> str | None:

@@ -49,7 +49,7 @@ def enumerate_mappings(
     reasons: list[str] = []
     single = roots(statement, index)
     best = max((covered(needle) for needle, _ in single), default=0)
-    several = compositions(statement, index, best, known or {})
+    several = compositions(statement, index, best, known or {}, permissions)
     for needle, operands in (*single, *several.roots):
         matchings, complete, reason = enumerate_matchings(
             statement, needle, operands, limit, permissions=permissions

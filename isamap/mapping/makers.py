@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from isamap.hw.accelerator import Entry
+from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.nodes import Access, Buffer, Op
 from isamap.mapping.pieces import Piece, read_piece
 
@@ -14,18 +14,22 @@ PASSING = ("cast", "sat", "neg", "*")
 
 
 class Makers:
-    """The entries that write an operand afresh, by its storage and type."""
+    """The entries that write an operand afresh, by its storage and type.
 
-    def __init__(self, entries: tuple[Entry, ...]) -> None:
+    What is written to memory is no operand of an instruction in sequence.
+    """
+
+    def __init__(self, accelerator: Accelerator) -> None:
+        far = {s.name for s in accelerator.storages if s.kind in ("memory", "cache")}
         self._all: dict[Kind, list[Entry]] = {}
         self._reducing: dict[Kind, list[Entry]] = {}
         self._passing: dict[Kind, list[Entry]] = {}
         self._sources: dict[Kind, set[Kind]] = {}
         self._pieces: dict[str, Piece | None] = {}
-        for entry in entries:
+        for entry in accelerator.entries:
             statement = entry.instruction.statements[-1]
             target = entry.instruction.operand(statement.target.buffer)
-            if target.role != "out":
+            if target.role != "out" or target.storage in far:
                 continue
             key = kind_of(target)
             self._all.setdefault(key, []).append(entry)
@@ -64,7 +68,13 @@ def kind_of(operand: Buffer) -> Kind:
 def _reduces(entry: Entry) -> bool:
     """Return whether some statement reduces over an axis that its target does not have."""
     for statement in entry.instruction.statements:
-        names = frozenset().union(*(index.names for index in statement.target.indices))
-        if any(variable.name not in names for variable in statement.variables):
+        indices, variables = statement.target.indices, statement.variables
+        if not variables:
+            continue
+        # Most have one variable for each index, which is quicker to see.
+        if len(indices) == len(variables) and None not in [index.name for index in indices]:
+            continue
+        names = frozenset().union(*(index.names for index in indices))
+        if any(variable.name not in names for variable in variables):
             return True
     return False

@@ -36,7 +36,7 @@ class Needles:
     def makers(self) -> Makers:
         """The instructions with which compositions begin."""
         if self._makers is None:
-            self._makers = Makers(self.accelerator.entries)
+            self._makers = Makers(self.accelerator)
         return self._makers
 
     def at(self, key: Key) -> Iterator[Needle]:

@@ -75,7 +75,7 @@ def read_piece(entry: Entry) -> Piece | None:
     sequence where all but the last write locals.
     """
     instruction = entry.instruction
-    if instruction.states or any(e.value is None for e in instruction.extents):
+    if instruction.states or not is_fixed(entry):
         return None
     sizes = {e.name: const(e.value) for e in instruction.extents if e.value is not None}
     made: dict[str, tuple[Leaf, Value]] = {}
@@ -105,7 +105,7 @@ def read_needle(needle: Needle) -> Piece | None:
     """Read a needle that adds to what is there: ``c += value`` or ``r = c + value``."""
     entry = needle.entry
     axes = {axis.name: axis.extent for axis in needle.axes}
-    if any(e.value is None for e in entry.instruction.extents):
+    if not is_fixed(entry):
         return None
     target = _leaf(entry, needle.target, axes)
     value = _value(entry, needle.value, axes)
@@ -115,6 +115,13 @@ def read_needle(needle: Needle) -> Piece | None:
     if summed:
         value = Total(needle.reduction, summed, value, value.dtype)
     return Piece(entry, target, needle.reduction, value, axes, needle.tied)
+
+
+def is_fixed(entry: Entry) -> bool:
+    """Return whether an instruction has numbers for all extents, and no tables of its own."""
+    instruction = entry.instruction
+    tables = any(operand.role == "table" for operand in instruction.operands)
+    return not tables and all(extent.value is not None for extent in instruction.extents)
 
 
 def _read(
@@ -157,7 +164,7 @@ def _value(entry: Entry, expr: Expr, extents: Mapping[str, int]) -> Value | None
 
 def _leaf(entry: Entry, access: Access, extents: Mapping[str, int]) -> Leaf | None:
     """Read an access that reaches each element of its operand once."""
-    buffer: Buffer = entry.instruction.operand(access.buffer)
+    buffer = _sized(entry, entry.instruction.operand(access.buffer))
     if buffer.strides is not None or buffer.pad is not None:
         return None
     axes: list[str] = []
@@ -167,6 +174,14 @@ def _leaf(entry: Entry, access: Access, extents: Mapping[str, int]) -> Leaf | No
             return None
         axes += split
     return Leaf(access.buffer, tuple(axes), access.dtype) if len(set(axes)) == len(axes) else None
+
+
+def _sized(entry: Entry, operand: Buffer) -> Buffer:
+    """Return an operand of an instruction with the numbers of its extents in its shape."""
+    known = {e.name: e.value for e in entry.instruction.extents if e.value is not None}
+    if not known:
+        return operand
+    return replace(operand, shape=tuple(extent.substitute(known) for extent in operand.shape))
 
 
 def _digits(index: Index, extents: Mapping[str, int], size: int | None) -> list[str] | None:

@@ -16,6 +16,7 @@ import numpy as np
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Access, Kernel
+from isamap.mapping.composed import Composed
 from isamap.mapping.matching import Mapping
 from isamap.mapping.produce import Producers
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
@@ -230,6 +231,9 @@ def _fits(
         file, each = accelerator.register_file(storage)
         held = (sum(counts) - max(counts) + streamed) * each
         need[file.name] = need.get(file.name, 0) + held
+    for operand in needle.entry.scratch if isinstance(needle.entry, Composed) else ():
+        file, each = accelerator.register_file(accelerator.storage(operand.storage or ""))
+        need[file.name] = need.get(file.name, 0) + each
     if prod(block.values()) <= 1:
         return True
     files = [(accelerator.storage(name), number) for name, number in need.items()]

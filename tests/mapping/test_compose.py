@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import isamap
 from isamap.diagnostics import NoMappingError
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
+from isamap.hw.native import runnable
 from isamap.interp.call import execute
-from isamap.ir.nodes import Literal
+from isamap.ir.nodes import Access, Literal
 from isamap.ir.ranges import Interval
 from isamap.ir.statements import bind_extents, zero_based
 from isamap.mapping.compose import Composer, compositions
@@ -293,7 +295,7 @@ def two_instructions(draw: st.DrawFn) -> tuple[str, str]:
     return first + second, text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(two_instructions(), st.data())
 def test_random_machines(
     tmp_path_factory: pytest.TempPathFactory, drawn: tuple[str, str], data: st.DataObject
@@ -315,6 +317,124 @@ def test_random_machines(
     for needle, bound in answer.roots:
         ranges = {}
         for operand, expr in bound:
-            interval = known[getattr(expr, "buffer")]  # noqa: B009
-            ranges[operand] = (interval.low, interval.high)
+            if isinstance(expr, Access):
+                interval = known[expr.buffer]
+                ranges[operand] = (interval.low, interval.high)
         assert all(agrees(needle, ranges, seed) for seed in range(12))
+
+
+MULTIPLY_ADD = """
+instruction madd {
+  in a : f32[8] @ v    in b : f32[8] @ v    inout c : f32[8] @ v
+  c[i] += a[i] * b[i]
+}
+"""
+MULTIPLY_TAKE = """
+instruction msub {
+  in a : f32[8] @ v    in b : f32[8] @ v    inout c : f32[8] @ v
+  c[i] += -(a[i] * b[i])
+}
+"""
+TAKE_PRODUCT = """
+instruction take {
+  in a : f32[8] @ v    in b : f32[8] @ v    in c : f32[8] @ v    out r : f32[8] @ v
+  r[i] = c[i] - a[i] * b[i]
+}
+"""
+COMPLEX = """
+kernel complex(M = 3, N = 11, K = 5) {permit} {{
+  in Ar : f32[M, K]  in Ai : f32[M, K]  in Br : f32[K, N]  in Bi : f32[K, N]
+  out Cr : f32[M, N]  out Ci : f32[M, N]
+  Cr[i, j] += Ar[i, k] * Br[k, j] - Ai[i, k] * Bi[k, j]
+  Ci[i, j] += Ar[i, k] * Bi[k, j] + Ai[i, k] * Br[k, j]
+}}
+"""
+
+
+@pytest.mark.parametrize(("taking", "name"), [(MULTIPLY_TAKE, "msub"), (TAKE_PRODUCT, "take")])
+def test_complex_product_is_four_real_ones(taking: str, name: str, tmp_path: Path) -> None:
+    hardware = machine(tmp_path, MULTIPLY_ADD, taking, moves("f32", 8))
+    result = simulate(kernel(COMPLEX.format(permit="")), hardware)
+    assert names(result) == [f"madd + {name}", "madd + madd"]
+    for statement in result.statements:
+        needle = statement.mappings[statement.chosen].matching.needle
+        assert all(agrees(needle, {}, seed) for seed in range(6))
+
+
+def test_terms_are_not_taken_in_turn_without_permission(tmp_path: Path) -> None:
+    hardware = machine(tmp_path, MULTIPLY_ADD, MULTIPLY_TAKE, moves("f32", 8))
+    with pytest.raises(NoMappingError):
+        simulate(kernel(COMPLEX.format(permit="permit no reassociate")), hardware)
+
+
+def test_integers_need_no_permission(tmp_path: Path) -> None:
+    hardware = machine(
+        tmp_path, *(t.replace("f32", "s32") for t in (MULTIPLY_ADD, TAKE_PRODUCT, moves("f32", 8)))
+    )
+    text = COMPLEX.format(permit="permit no reassociate").replace("f32", "s32")
+    assert names(simulate(kernel(text), hardware)) == ["madd + take", "madd + madd"]
+
+
+def test_only_what_adds_is_taken_in_turn(tmp_path: Path) -> None:
+    """``r = a*b - c`` has the accumulator on the wrong side of the difference."""
+    wrong = TAKE_PRODUCT.replace("c[i] - a[i] * b[i]", "a[i] * b[i] - c[i]")
+    hardware = machine(tmp_path, MULTIPLY_ADD, wrong, moves("f32", 8))
+    with pytest.raises(NoMappingError):
+        simulate(kernel(COMPLEX.format(permit="")), hardware)
+
+
+def test_sums_in_turn_go_over_equal_axes(tmp_path: Path) -> None:
+    """A matrix unit in pairs: both products have the same k, so they may be taken in turn."""
+    unit = """
+    instruction dot_{n} {{
+      in a : s8[4, {k}] @ v    in b : s8[{k}] @ v    inout c : s32[4] @ v
+      c[i] += {sign}(s32(a[i, k]) * s32(b[k]))
+    }}
+    """
+    text = """
+    kernel k(M = 9, K = 7) {
+      in A : s8[M, K]  in B : s8[K]  in D : s8[M, K]  in E : s8[K]  out C : s32[M]
+      C[m] += s32(A[m, k]) * s32(B[k]) - s32(D[m, k]) * s32(E[k])
+    }
+    """
+    rest = (moves("s32", 4), moves("s8", 16), moves("s8", 4))
+    equal = machine(
+        tmp_path, unit.format(n="add", k=4, sign=""), unit.format(n="take", k=4, sign="-"), *rest
+    )
+    result = simulate(kernel(text), equal)
+    assert names(result) == ["dot_add + dot_take"]
+    other = machine(
+        tmp_path, unit.format(n="add", k=4, sign=""), unit.format(n="take", k=2, sign="-"), *rest
+    )
+    with pytest.raises(NoMappingError):
+        simulate(kernel(text), other)
+
+
+@pytest.mark.parametrize(("sizes", "threads"), [("M = 13, N = 21, K = 37", 1), ("M, N, K = 6", 2)])
+def test_shipped_route_runs(sizes: str, threads: int) -> None:
+    hardware = load_hardware("x86_avx2")
+    if missing := runnable(hardware):
+        pytest.skip(missing)
+    text = GEMM.format(a="values 0 .. 255", b="values -64 .. 63")
+    source = kernel(text.replace("M = 5, N = 11, K = 7", sizes))
+    report = isamap.report(source, hardware, isamap.Options(threads=threads))
+    assert names(report.result) == ["vpmaddubsw + vpmaddwd + vadd_s32"]
+    assert report.execution.way == "native"
+    assert report.check is not None
+    assert report.check.ok
+
+
+def test_nothing_is_handed_on_in_memory(tmp_path: Path) -> None:
+    """What writes memory and what reads it are no sequence: there is no place in between."""
+    through = """
+    instruction sums {
+      in a : s16[8, 2] @ v    in b : s16[8, 2] @ v    out r : s32[8] @ memory
+      r[i] += s32(a[i, k]) * s32(b[i, k])
+    }
+    instruction add {
+      in a : s32[8] @ memory    inout c : s32[8] @ v
+      c[i] += a[i]
+    }
+    """
+    text = GEMM.format(a="", b="").replace("u8", "s16").replace("s8", "s16")
+    assert found(text, machine(tmp_path, through)) == []

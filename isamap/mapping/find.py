@@ -91,14 +91,17 @@ def _head(needle: Needle, operands: Bindings) -> str:
 def _work(mapping: Mapping) -> str:
     """Return the digits on each axis that the tile makes longer than 1, and the tile."""
     long = tuple(name for name, extent in mapping.tile.items() if extent > 1)
-    axes: dict[str, list[str]] = {}
+    positions = _positions(mapping)
+    axes = {axis: [text] for axis, text in positions.items()}
     for placement in mapping.matching.placements:
+        if placement.axis in positions:
+            continue
         own = _names(placement.form)
         if text := _digit(placement.form, tuple(name for name in long if name in own)):
             axes.setdefault(placement.axis, []).append(text)
-    digits = "; ".join(f"{axis} <- {', '.join(texts)}" for axis, texts in axes.items())
+    placed = "; ".join(f"{axis} <- {', '.join(texts)}" for axis, texts in axes.items())
     tile = ", ".join(f"{name} {mapping.tile[name]}" for name in long)
-    return f"{digits or 'one iteration'} [{tile}]"
+    return f"{placed or 'one iteration'} [{tile}]"
 
 
 @lru_cache(maxsize=4096)

@@ -99,7 +99,9 @@ def _regrouped(fragment: Fragment, shape: tuple[int, ...]) -> Fragment | None:
 
 
 def _cut(digits: tuple[Digit, ...], extents: list[int]) -> list[tuple[Digit, ...]] | None:
-    """Return the digits of a dimension cut into parts, the last ones full."""
+    """Return the digits of a dimension cut into parts, the last ones full; none for extent 1."""
+    if not extents:
+        return []
     rest = list(digits)
     parts: list[tuple[Digit, ...]] = []
     for extent in reversed(extents[1:]):

@@ -139,7 +139,19 @@ def computes(draw: st.DrawFn, name: str, kind: Kind) -> Compute:
     extra = draw(subsets(a_axes))
     b_axes = (*missing, *extra)
     c_axes = axes if kind.reduction == "=" else draw(subsets(axes))
+    if len(a_axes) > 1 and draw(st.booleans()):
+        a_axes = (draw(sums(a_axes[0], a_axes[1])), *a_axes[2:])
     return _compute(name, kind, (a_axes, b_axes, c_axes), axes)
+
+
+@st.composite
+def sums(draw: st.DrawFn, one: Axis, other: Axis) -> Axis:
+    """A dimension along which an operand sees a sum of two axes, with a stride or turned round."""
+    last = other.extent - 1
+    factor, offset = draw(st.integers(1, 2)), draw(st.integers(0, 1))
+    inner = draw(st.sampled_from([other.name, f"{last} - {other.name}"]))
+    extent = factor * (one.extent - 1) + other.extent + offset
+    return Axis(f"({factor}*{one.name} + {inner} + {offset})", extent)
 
 
 def _compute(
@@ -158,11 +170,13 @@ def _compute(
         False,
     )
     role = "out" if reduction == "=" else "inout"
+    ranges = "".join(f"  for {a.name} in 0..{a.extent}\n" for a in axes)
     semantics = (
         f"instruction {name} {{\n"
         f"  in a : {a_type}{declared(a_axes)} @ file\n"
         f"  in b : {b_type}{declared(b_axes)} @ file\n"
         f"  {role} c : {c_type}{declared(c_axes)} @ file\n"
+        f"{ranges}"
         f"  c{indexed(c_axes)} {reduction} {value}\n"
         f"}}"
     )

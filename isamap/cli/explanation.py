@@ -20,6 +20,7 @@ from isamap.ir.printer import print_statement
 
 _EFFECTS: dict[Effect, str] = {
     "same": "the result stays the same",
+    "values": "callers must keep to the declared values",
     "overflow": "the result differs where the narrower type would overflow",
     "trust": "infinities and NaN must not occur",
     "rounding": "values are rounded otherwise",
@@ -55,9 +56,10 @@ def explanation_lines(statements: Sequence[StatementExplanation], pictures: int)
 def _instruction(explanation: Explanation, is_drawn: bool) -> list[str]:
     name, found = explanation.entry.name, explanation.correspondence
     match explanation.verdict:
-        case "matches" | "unreachable":
+        case "matches" | "unreachable" | "rewritten":
             assert found is not None
-            text = f"matches, {_count(found)}"
+            after = " after rewriting" if explanation.rewriting else ""
+            text = f"matches{after}, {_count(found)}"
             if explanation.verdict == "unreachable":
                 text += "; but no code can be made for it here"
         case "part":
@@ -71,6 +73,8 @@ def _instruction(explanation: Explanation, is_drawn: bool) -> list[str]:
     lines += [f"    at {explanation.entry.span}"]
     if explanation.alike:
         lines += wrap(f"likewise: {', '.join(explanation.alike)}", _INDENT, _INDENT + "  ")
+    for rewriting in explanation.rewriting:
+        lines += wrap(f"{rewriting.rule}: {rewriting.note}", _INDENT, _INDENT + "  ")
     if found is not None:
         lines += _correspondence(found, is_drawn)
     if explanation.verdict != "moves":
@@ -78,7 +82,7 @@ def _instruction(explanation: Explanation, is_drawn: bool) -> list[str]:
     for number, change in enumerate(explanation.changes):
         lines += _change(change, number)
     if explanation.verdict in ("differs", "unreachable") and not explanation.changes:
-        lines += wrap("no change that was tried makes it match", _INDENT)
+        lines += wrap("no change that was tried helps", _INDENT)
     return lines
 
 
@@ -106,7 +110,8 @@ def _correspondence(found: Correspondence, is_drawn: bool) -> list[str]:
     tile_text = ", ".join(f"{v} {n}" for v, n in found.mapping.tile.items() if n > 1)
     lines += wrap(f"tile: {tile_text or 'one iteration'}", _INDENT)
     if is_drawn:
-        drawn = [tile(f"{o.name}: {o.bound}", o.dims) for o in found.operands if len(o.bound) < 40]
+        shown = [o for o in found.operands if len(o.bound) < 40 and not o.text.endswith("before")]
+        drawn = [tile(f"{o.name}: {o.bound}", o.dims) for o in shown]
         lines += ["", *side_by_side(drawn), "    (# used, . padded)", ""]
     for axis in found.axes:
         lines += _axis(axis)
@@ -125,6 +130,8 @@ def _axis(axis: AxisUse) -> list[str]:
     if not axis.why:
         return []
     empty = "is empty" if axis.used == 1 else f"is used {axis.used} of {axis.extent}"
+    if axis.repeats:
+        empty = "does no work of its own"
     return [*wrap(f"axis {axis.name} {empty}:", _INDENT), *_reasons(axis.why, _INDENT + "  ")]
 
 

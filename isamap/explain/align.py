@@ -19,7 +19,7 @@ KEPT = 6
 
 CONVERSIONS = ("cast", "sat")
 
-_WORSE: tuple[Effect, ...] = ("same", "trust", "overflow", "rounding", "different")
+_WORSE: tuple[Effect, ...] = ("same", "trust", "values", "overflow", "rounding", "different")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations
 
 from isamap.explain.align import conversion_effect, worse
@@ -11,7 +12,17 @@ from isamap.explain.places import entangling
 from isamap.explain.verify import Candidate
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, const, var
-from isamap.ir.nodes import Access, Buffer, Expr, Extent, Kernel, Op, Range, Statement
+from isamap.ir.nodes import (
+    Access,
+    Buffer,
+    Expr,
+    Extent,
+    Kernel,
+    Literal,
+    Op,
+    Range,
+    Statement,
+)
 from isamap.ir.statements import accesses, bind_extents
 
 
@@ -38,6 +49,41 @@ def rewritten(kernel: Kernel, number: int, near: Near) -> Iterator[Candidate]:
             number,
             near.reasons,
         )
+
+
+def declared(kernel: Kernel, number: int, near: Near) -> Iterator[Candidate]:
+    """Yield the kernel with inputs declared to hold only what the instruction's operands can."""
+    found: dict[str, DType] = {}
+    for _, bound in near.alignment.bound:
+        match bound:
+            case Op("cast", (Access(name, _, source),), dtype) if _is_wider(source, dtype):
+                found[name] = dtype
+    wanted = {
+        b.name: (Literal(str(t.lowest), b.dtype), Literal(str(t.highest), b.dtype))
+        for b in kernel.buffers
+        if (t := found.get(b.name)) and b.role in ("in", "const") and b.values is None
+    }
+    if not wanted or len(wanted) < len(found):
+        return
+    buffers = tuple(replace(b, values=wanted.get(b.name, b.values)) for b in kernel.buffers)
+    text = "; ".join(f"declare that {n} holds {a.text} .. {b.text}" for n, (a, b) in wanted.items())
+    changed = replace(kernel, buffers=buffers)
+    yield Candidate(text, "values", changed, number, near.reasons, rewrites=True)
+
+
+def _is_wider(source: DType, target: DType) -> bool:
+    return source.is_integer and target.is_integer and source != target
+
+
+def approximated(kernel: Kernel, near: Near, number: int) -> Iterator[Candidate]:
+    """Yield the kernel with errors permitted, ever larger ones, where types differ in precision."""
+    if near.effect != "rounding" or kernel.permissions.approximate is not None:
+        return
+    for digits in (6, 5, 4, 3, 2):
+        bound = Fraction(1, 10**digits)
+        changed = replace(kernel, permissions=replace(kernel.permissions, approximate=bound))
+        text = f"permit a relative error of 1e-{digits}"
+        yield Candidate(text, "rounding", changed, number, near.reasons, rewrites=True)
 
 
 def permitted(candidate: Candidate) -> Iterator[Candidate]:

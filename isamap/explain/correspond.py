@@ -11,7 +11,7 @@ from isamap.explain.places import axis_span, variable_span
 from isamap.explain.variables import stuck
 from isamap.ir.nodes import Expr, Permissions
 from isamap.ir.printer import print_expr
-from isamap.mapping.matching import Enumeration, Mapping
+from isamap.mapping.matching import Axis, Enumeration, Mapping
 from isamap.mapping.operand import needle_access, placed_digits
 from isamap.mapping.positions import extent
 
@@ -30,6 +30,7 @@ def correspondence(
     target = matching.needle.target.buffer
     operands = [_operand(best, target, matching.statement.target, used, extents)]
     operands += [_operand(best, n, expr, used, extents) for n, expr in matching.operands]
+    repeated = _repeated(best)
     asked = barriers(matching, permissions)
     axes = tuple(
         AxisUse(
@@ -37,7 +38,8 @@ def correspondence(
             axis.extent,
             used[axis.name],
             tuple((str(d.form), d.extent) for d in placed_digits(best, axis.name)),
-            _why(axis.name, axis.extent, used[axis.name], best, found.mappings, asked),
+            axis.name in repeated,
+            _why(axis, used[axis.name], axis.name in repeated, best, found.mappings, asked),
         )
         for axis in matching.needle.axes
         if axis.extent > 1
@@ -65,22 +67,24 @@ def _operand(
         dims.append((axis, whole, used[axis] if axis else whole))
     assert operand.storage is not None
     text = print_expr(access)
+    if name == mapping.matching.needle.target.buffer and bound != mapping.matching.statement.target:
+        text += " before"
     return OperandUse(
         name, text, operand.storage, str(operand.dtype), print_expr(bound), tuple(dims)
     )
 
 
 def _why(
-    axis: str,
-    extent: int,
+    own: Axis,
     used: int,
+    repeats: bool,
     best: Mapping,
     mappings: Sequence[Mapping],
     asked: Barriers,
 ) -> tuple[Reason, ...]:
     """Return why a quarter of an axis or more does no work, nothing if less."""
-    matching = best.matching
-    if 4 * used > 3 * extent and axis not in _repeated(best):
+    matching, axis = best.matching, own.name
+    if 4 * used > 3 * own.extent and not repeats:
         return ()
     statement = matching.statement
     place = axis_span(matching.needle, axis)
@@ -90,7 +94,10 @@ def _why(
     reasons: list[Reason] = []
     for digit in placed_digits(best, axis):
         for v in sorted(digit.form.names):
-            if known[v] == best.tile[v]:
+            if repeats:
+                text = f"{v} lies on other axes, too"
+                reasons.append(Reason("extent", text, variable_span(statement, v), place))
+            elif known[v] == best.tile[v]:
                 text = f"{v} has only {known[v]} iterations"
                 reasons.append(Reason("extent", text, variable_span(statement, v), place))
             else:

@@ -3,11 +3,20 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from isamap.explain.changes import gathered, permitted, rewritten, sized, transposed
+from isamap.explain.changes import (
+    approximated,
+    declared,
+    gathered,
+    permitted,
+    rewritten,
+    sized,
+    transposed,
+)
 from isamap.explain.closed import closed
 from isamap.explain.correspond import correspondence
 from isamap.explain.explanation import Explanation, Reason, StatementExplanation
 from isamap.explain.near import Near, nearest, part
+from isamap.explain.rewriting import Rewritten, by_instruction
 from isamap.explain.verify import Bench, Candidate
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.nodes import Kernel, Statement
@@ -49,12 +58,17 @@ def explain(
     ArgumentsError if the machine has no such instruction.
     """
     chosen = only_instruction(machine, instruction) if instruction else machine
-    bench = Bench(machine, Producers(machine))
+    bench = Bench(machine, Producers(machine), needles(machine))
     few = not everything and not instruction
     return tuple(
         _Explainer(kernel, number, bench).statement(name, chosen.entries, few, instruction)
         for number, name in enumerate(statement_names(kernel))
     )
+
+
+def _distance(near: Near) -> int:
+    """Return how far an instruction is: its differences, and that they change the result."""
+    return near.cost + (near.effect == "different")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +81,7 @@ class _Look:
     reasons: tuple[Reason, ...] = ()
     near: tuple[Near, ...] = ()
     found: Enumeration | None = None
+    rewritten: Rewritten | None = None
 
     @property
     def order(self) -> tuple[float, float, float]:
@@ -78,7 +93,7 @@ class _Look:
         pace = best.utilisation / float(self.entry.throughput or 1)
         for axis in best.matching.needle.axes:
             pace *= axis.extent
-        return 0.0, -float(covered(best.matching.needle)), -pace
+        return float(self.distance), -float(covered(best.matching.needle)), -pace
 
 
 @dataclass(slots=True)
@@ -88,10 +103,12 @@ class _Explainer:
     bench: Bench
     written: Statement = field(init=False)
     bound: Statement = field(init=False)
+    rewritten: dict[str, tuple[Rewritten, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.written = self.kernel.statements[self.number]
         self.bound = zero_based(bind_extents(self.kernel).statements[self.number])
+        self.rewritten = by_instruction(self.kernel, self.number, self.bench.index)
 
     def statement(
         self, name: str, entries: Sequence[Entry], few: bool, instruction: str | None
@@ -106,8 +123,8 @@ class _Explainer:
             groups.setdefault(key, []).append(look)
         kept = list(groups.values())
         if few:
-            matching = [g for g in kept if g[0].verdict == "matches"]
-            differing = [g for g in kept if g[0].verdict != "matches"]
+            matching = [g for g in kept if g[0].found is not None]
+            differing = [g for g in kept if g[0].found is None]
             kept = [*matching[:MATCHING], *differing[:DIFFERING]]
         told = tuple(
             replace(self.whole(group[0]), alike=tuple(g.entry.name for g in group[1:]))
@@ -120,6 +137,9 @@ class _Explainer:
         found = self.bench.match(self.kernel, self.number, entry)
         if found.mappings:
             return _Look(entry, "matches", 0, found=found)
+        after = self.bench.rewritten(self.kernel, self.number, entry, self.rewritten)
+        if after is not None:
+            return _Look(entry, "rewritten", 1, found=after[1], rewritten=after[0])
         index = needles(replace(self.bench.machine, entries=(entry,)))
         readings = index.readings(entry)
         if not readings.needles:
@@ -132,31 +152,37 @@ class _Explainer:
             text = f"it computes {print_expr(inner)}, a part of the statement: other "
             text += "instructions may take its result"
             reason = Reason("part", text, inner.span, entry.instruction.statements[0].span)
-            return _Look(entry, "part", min(near[0].cost, 2), (reason,), near)
+            return _Look(entry, "part", min(_distance(near[0]), 2), (reason,), near)
         if near[0].cost > 0 and not any(covered(n) for n in readings.needles):
             return _Look(entry, "moves", FAR + 1, near[0].reasons, near)
         if near[0].cost == 0:
             reasons = closed(self.bound, near[0].needle, index, self.kernel.permissions)
             return _Look(entry, "differs", 1, reasons, near)
-        return _Look(entry, "differs", near[0].cost, near[0].reasons, near)
+        return _Look(entry, "differs", _distance(near[0]), near[0].reasons, near)
 
     def whole(self, look: _Look) -> Explanation:
         """Return the whole explanation: changes tried, correspondence drawn."""
         entry = look.entry
         if look.found is not None:
-            return self.matching(look.entry, look.found)
+            return self.matching(look, look.found)
         fits = bool(look.near) and look.near[0].cost == 0
         changes = self.bench.first(self.kernel, self._repairs(look), entry, needs_code=fits)
         verdict = look.verdict
+        if verdict == "part":  # It is of use as it is.
+            changes = tuple(c for c in changes if c.effect != "different")
         assert verdict in ("part", "differs", "moves")
         reasons = look.reasons
         if changes and verdict == "differs" and not fits:
             reasons = changes[0].reasons  # The smallest set that was found to be enough.
         return Explanation(entry, verdict, look.distance, reasons, None, changes)  # type: ignore[arg-type]
 
-    def matching(self, entry: Entry, found: Enumeration) -> Explanation:
+    def matching(self, look: _Look, found: Enumeration) -> Explanation:
         """Return the correspondence of an instruction that computes the statement."""
+        entry = look.entry
         drawn = correspondence(found, self.kernel.permissions)
+        if look.rewritten is not None:
+            rewritings = look.rewritten.rewritings
+            return Explanation(entry, "rewritten", 1, (), drawn, rewriting=rewritings)
         lacking = self.bench.out_of_reach(self.kernel, self.number, found)
         if lacking:
             reason = Reason("lowering", lacking, self.written.span, entry.span)
@@ -179,6 +205,9 @@ class _Explainer:
             if near.cost == 0:
                 yield tuple(permitted(Candidate("", "same", self.kernel, self.number)))
                 continue
+            for candidate in declared(self.kernel, self.number, near):
+                yield (candidate,)
+            yield tuple(approximated(self.kernel, near, self.number))
             for candidate in rewritten(self.kernel, self.number, near):
                 yield (candidate, *permitted(candidate))
 

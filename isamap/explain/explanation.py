@@ -8,6 +8,7 @@ from isamap.diagnostics import Span
 from isamap.hw.accelerator import Entry
 from isamap.ir.nodes import Kernel, Statement
 from isamap.mapping.matching import Mapping
+from isamap.rewrite.rule import Rewriting
 
 Kind: TypeAlias = OneOf[
     "reduction",
@@ -29,10 +30,12 @@ Kind: TypeAlias = OneOf[
     "limit",
 ]
 
-Effect: TypeAlias = OneOf["same", "trust", "overflow", "rounding", "different", "layout", "size"]
-"""What a change does to the kernel's meaning: nothing; nothing as long as values are finite, or as
-long as no integer overflows; other rounding; another result; callers must lay out a buffer
-otherwise; the kernel has another size."""
+Effect: TypeAlias = OneOf[
+    "same", "trust", "values", "overflow", "rounding", "different", "layout", "size"
+]
+"""What a change does to the kernel's meaning: nothing; nothing as long as values are finite, as
+long as callers keep to the declared values, or as long as no integer overflows; other rounding;
+another result; callers must lay out a buffer otherwise; the kernel has another size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,8 @@ class Change:
 class AxisUse:
     """What lies on an axis of the instruction: ``used`` of ``extent`` positions.
 
-    ``forms`` are the digits with the positions that each takes, outermost first; ``why`` says why
+    ``forms`` are the digits with the positions that each takes, outermost first; ``repeats`` that
+    all of their variables lie on other axes, too, which do the work; ``why`` says why
     no more is used, where a quarter of the axis or more does no work.
     """
 
@@ -77,6 +81,7 @@ class AxisUse:
     extent: int
     used: int
     forms: tuple[tuple[str, int], ...]
+    repeats: bool = False
     why: tuple[Reason, ...] = ()
 
 
@@ -118,19 +123,21 @@ class Explanation:
     """What one instruction has to do with one statement.
 
     ``verdict``: it computes the statement (``matches``); it does, but no code can be made for it
-    with this machine's other instructions (``unreachable``); it computes a part of the statement,
+    with this machine's other instructions (``unreachable``); it computes the statement after
+    ``rewriting``, which is proved (``rewritten``); it computes a part of the statement,
     which other instructions use (``part``); it does not (``differs``); it only moves data
     (``moves``).  ``distance`` counts what is in the way.  ``alike`` are other instantiations of the
     same instruction with reasons of the same kind.
     """
 
     entry: Entry
-    verdict: OneOf["matches", "unreachable", "part", "differs", "moves"]
+    verdict: OneOf["matches", "unreachable", "rewritten", "part", "differs", "moves"]
     distance: int
     reasons: tuple[Reason, ...]
     correspondence: Correspondence | None = None
     changes: tuple[Change, ...] = ()
     alike: tuple[str, ...] = ()
+    rewriting: tuple[Rewriting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,4 +155,4 @@ class StatementExplanation:
     @property
     def maps(self) -> bool:
         """Whether some instruction that was looked at computes the statement."""
-        return any(e.verdict == "matches" for e in self.instructions)
+        return any(e.verdict in ("matches", "rewritten") for e in self.instructions)

@@ -49,6 +49,7 @@ def _explanation(explanation: Explanation) -> Facts:
         "alike": list(explanation.alike),
         "reasons": [_reason(r) for r in explanation.reasons],
         "changes": [_change(c) for c in explanation.changes],
+        "rewriting": [{"rule": r.rule, "note": r.note} for r in explanation.rewriting],
         "correspondence": None if found is None else _correspondence(found),
     }
 
@@ -76,6 +77,7 @@ def _correspondence(found: Correspondence) -> Facts:
                 "axis": a.name,
                 "extent": a.extent,
                 "used": a.used,
+                "repeats": a.repeats,
                 "forms": [{"form": form, "positions": n} for form, n in a.forms],
                 "why": [_reason(r) for r in a.why],
             }

@@ -1,21 +1,27 @@
 """Carrying out a change: the changed kernel is read back, matched, and brought to code."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from isamap.diagnostics import IsamapError
 from isamap.explain.explanation import Change, Effect, Reason
+from isamap.explain.rewriting import Rewritten, by_instruction, is_proved
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.nodes import Expr, Kernel, Op
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.printer import print_kernel
 from isamap.lower.choose import alternatives
+from isamap.mapping.find import enumerate_mappings
 from isamap.mapping.matching import Enumeration
+from isamap.mapping.needles import Needles
 from isamap.mapping.produce import Producers
 from isamap.pipeline.mapped import enumerate_each
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.text.load import parse_module
+
+REWRITTEN = 3
+"""Rewritten kernels that are matched to an instruction that does not match the one written."""
 
 TRIED = 24
 """Mappings that are brought to code one by one, before all the others together."""
@@ -30,6 +36,7 @@ class Candidate:
     kernel: Kernel
     statement: int
     reasons: tuple[Reason, ...] = ()
+    rewrites: bool = False
 
 
 @dataclass(slots=True)
@@ -38,12 +45,46 @@ class Bench:
 
     machine: Accelerator
     producers: Producers
+    index: Needles
 
     def match(self, kernel: Kernel, statement: int, entry: Entry) -> Enumeration:
         """Return the legal mappings of one statement to one instruction."""
         alone = replace(self.machine, entries=(entry,))
         single = replace(kernel, statements=(kernel.statements[statement],))
         return enumerate_each(single, alone)[0]
+
+    def rewritten(
+        self,
+        kernel: Kernel,
+        number: int,
+        entry: Entry,
+        known: Mapping[str, tuple[Rewritten, ...]] | None = None,
+    ) -> tuple[Rewritten, Enumeration] | None:
+        """Return a proved rewriting after which an instruction computes a part of a statement, and
+        this machine the rest; ``known`` is what :func:`by_instruction` returns for the kernel.
+        """
+        table = by_instruction(kernel, number, self.index) if known is None else known
+        for other in table.get(entry.name, ())[:REWRITTEN]:
+            found = self.match(other.kernel, other.statement, entry)
+            if found.mappings and is_proved(other) and self.computes(other, found):
+                return other, found
+        return None
+
+    def computes(self, rewritten: Rewritten, found: Enumeration) -> bool:
+        """Return whether the machine has code for all statements of a rewriting.
+
+        ``found`` are the mappings of the one that matters.
+        """
+        kernel = rewritten.kernel
+        for number in rewritten.group:
+            if number == rewritten.statement:
+                own = found
+            else:
+                statement = kernel.statements[number]
+                own = enumerate_mappings(statement, self.index, kernel.permissions, TRIED)
+            if not own.mappings or self.out_of_reach(kernel, number, own):
+                return False
+        return True
 
     def out_of_reach(self, kernel: Kernel, statement: int, found: Enumeration) -> str:
         """Return why no mapping can be brought to code with this machine's instructions, or ''."""
@@ -74,12 +115,17 @@ class Bench:
         except IsamapError:
             return None  # It means nothing so: this is no change to suggest.
         found = self.match(kernel, candidate.statement, entry)
-        if not found.mappings:
-            return None
-        used = max(m.utilisation for m in found.mappings)
+        rest = ""
+        if found.mappings:
+            rest = self.out_of_reach(kernel, candidate.statement, found)
+        elif candidate.rewrites:
+            after = self.rewritten(kernel, candidate.statement, entry)
+            if after is None:
+                return None
+            found = after[1]
+        used = max((m.utilisation for m in found.mappings), default=0.0)
         if used <= above:
             return None
-        rest = self.out_of_reach(kernel, candidate.statement, found)
         return Change(
             candidate.text,
             candidate.effect,

@@ -23,11 +23,13 @@ NAMES = sorted(path.stem for path in HERE.glob("*.ir"))
 # What each change must be, in the order told; none: nothing that was tried helps.
 HELPED = {
     "alignment": 0,
+    "assignment": 0,
     "fixed_axis": 0,
     "loud_padding": 0,
     "machine_state": 0,
     "missing_movement": 0,
     "not_a_constant": 0,
+    "overwrites": 0,
     "scatter": 0,
     "two_places": 0,
 }
@@ -81,7 +83,7 @@ def test_the_change_runs_right(name: str) -> None:
     for change in changes:
         assert not change.rest
         report = make_report(change.kernel, alone(machine, instruction), Options(simulate=True))
-        used = report.result.schedule.statements[change.statement].mapping
-        assert used.matching.needle.name == instruction
+        used = [s.mapping.matching.needle.name for s in report.result.schedule.statements]
+        assert instruction in used
         assert report.check is not None
         assert report.check.ok

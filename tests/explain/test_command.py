@@ -1,0 +1,86 @@
+"""The command: what it tells of whole machines, its document, its exit codes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isamap.text.load import parse_module
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+MISFITS = Path(__file__).parent / "misfits"
+MATMUL = """\
+kernel mm(M = 20, N = 20, K = 3) {
+  in  A : f32[M, K]
+  in  B : f32[K, N]
+  out C : f32[M, N]
+  C[m, n] += A[m, k] * B[k, n]
+}
+"""
+
+
+def test_document(isamap: "Run", tmp_path: Path) -> None:
+    path = tmp_path / "mm.ir"
+    path.write_text(MATMUL)
+    done = isamap("explain", path, "--hw", "gemm16", "--instruction", "gemm", "--json")
+    assert done.code == 3
+    done = isamap("explain", path, "--hw", "gemm16", "--instruction", "gemm_f32", "--json")
+    assert done.code == 0
+    (statement,) = done.json["statements"]
+    assert statement["maps"]
+    assert statement["place"] == {"file": str(path), "line": 5, "column": 3}
+    (told,) = statement["instructions"]
+    assert told["verdict"] == "matches"
+    found = told["correspondence"]
+    assert [o["stands_for"] for o in found["operands"]] == ["C[m, n]", "A[m, k]", "B[k, n]"]
+    k = next(axis for axis in found["axes"] if axis["axis"] == "k")
+    assert (k["extent"], k["used"]) == (16, 3)
+    assert any(r["text"] == "k has only 3 iterations" for r in k["why"])
+    for reason in k["why"]:
+        assert reason["kernel"]["file"] == str(path)
+        assert reason["hardware"]["file"].endswith("gemm16.yaml")
+
+
+def test_changed_kernels_are_texts(isamap: "Run") -> None:
+    name = MISFITS / "wrong_type"
+    arguments = (f"{name}.ir", "--hw", f"{name}.yaml", "--instruction", "mma", "--json")
+    (statement,) = isamap("explain", *arguments).json["statements"]
+    (told,) = statement["instructions"]
+    assert told["verdict"] == "differs"
+    assert [r["kind"] for r in told["reasons"]] == ["type", "type"]
+    (kernel,) = parse_module(told["changes"][0]["kernel"]).kernels
+    assert {b.dtype.name for b in kernel.buffers if b.role == "in"} == {"bf16"}
+
+
+def test_nearest_first_and_not_too_many(isamap: "Run", tmp_path: Path) -> None:
+    path = tmp_path / "mm.ir"
+    path.write_text(MATMUL)
+    few = isamap("explain", path, "--hw", "gemm16", "--json")
+    assert few.code == 0
+    (statement,) = few.json["statements"]
+    told = statement["instructions"]
+    assert told[0]["instruction"] == "gemm_f32"
+    assert len(told) < 10
+    assert statement["left_out"] > 0
+    distances = [t["distance"] for t in told]
+    assert distances == sorted(distances)
+    # Instantiations of one generic instruction share an entry.
+    names = [t["instruction"] for t in told] + [n for t in told for n in t["alike"]]
+    assert len(names) == len(set(names))
+
+
+def test_unknown_instruction(isamap: "Run") -> None:
+    path = MISFITS / "wrong_type"
+    done = isamap("explain", f"{path}.ir", "--hw", f"{path}.yaml", "--instruction", "mna")
+    assert done.code == 1
+    assert "error[E704]" in done.err
+    assert "did you mean mma" in done.err
+
+
+def test_within_eighty_columns(isamap: "Run", tmp_path: Path) -> None:
+    path = tmp_path / "mm.ir"
+    path.write_text(MATMUL)
+    done = isamap("explain", path, "--hw", "gemm16", "--all")
+    places = [line for line in done.out.splitlines() if str(path) in line]
+    assert all(len(line) <= 80 for line in done.out.splitlines() if line not in places)
+    assert done.out.isascii()

@@ -128,6 +128,10 @@ class ArgumentsError(IsamapError):
     """Arrays, extents or options given with a kernel do not fit it."""
 
 
+class CertificateError(IsamapError):
+    """A certificate is none, or says something other than its own data."""
+
+
 class NoMappingError(IsamapError):
     """Nothing on this hardware computes a statement."""
 

@@ -16,6 +16,7 @@ _COMMANDS = {
     "run": ("isamap.cli.run", "Compute a kernel on arrays with the mapped code."),
     "match": ("isamap.cli.match", "List the legal mappings of a kernel; nothing is scheduled."),
     "explain": ("isamap.cli.explain", "Explain why instructions match a kernel, or do not."),
+    "prove": ("isamap.cli.prove", "Prove a mapping and its code, or check a saved proof."),
     "check": ("isamap.cli.check", "Check kernels and hardware descriptions; nothing is run."),
     "hw": ("isamap.cli.hw", "List and show the shipped hardware descriptions."),
 }

@@ -83,7 +83,12 @@ def optional_kernel_options(command: _F) -> _F:
     return _with_kernel(command, required=False)
 
 
-def _with_kernel(command: _F, required: bool) -> _F:
+def free_kernel_options(command: _F) -> _F:
+    """Add the same for a command that neither kernel nor machine need be given."""
+    return _with_kernel(command, required=False, hardware=False)
+
+
+def _with_kernel(command: _F, required: bool, hardware: bool = True) -> _F:
     decorators = [
         click.argument(
             "path",
@@ -94,7 +99,7 @@ def _with_kernel(command: _F, required: bool) -> _F:
         click.option(
             "--hw",
             "hardware",
-            required=True,
+            required=hardware,
             metavar="HW",
             help="A description: a YAML file, a shipped name (see 'isamap hw list'), or 'native' "
             "for the best shipped one that this CPU runs.",

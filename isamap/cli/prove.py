@@ -1,0 +1,140 @@
+"""``isamap prove``: the certificate of a mapped kernel, made or checked again."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from isamap.cli.options import free_kernel_options
+from isamap.cli.progress import progress
+
+if TYPE_CHECKING:
+    from isamap.proof.certificate import Certificate, Limits
+
+_HELP = """Prove a mapping and the code that was made of it, for all sizes.
+
+Maps the kernel as 'isamap map' does, then states and proves what must hold: the
+laws of the mapping, that each iteration is computed once, that every access of the
+code lies in its array, and what integers and floats do. Extents without a value
+are proved for all values, not for samples. Besides, kernel and code are run modulo
+a prime, where nothing rounds, and compared.
+
+A claim is proved, refuted, or unknown; what is relied on without proof is told as
+assumed. The exit code is 0 if everything is proved, 4 if something is refuted, and
+6 if something is unknown.
+
+\b
+Examples
+  isamap prove mm.ir --hw gemm16
+  isamap prove mm.ir --hw x86_avx512 --set M=61 --save mm.proof.json
+  isamap prove --check mm.proof.json
+"""
+
+_SHOWN = 5
+"""Differences of a certificate that are told."""
+
+_CODES = {"proved": 0, "refuted": 4, "unknown": 6}
+
+
+@click.command("prove", help=_HELP)
+@free_kernel_options
+@click.option(
+    "--save", type=click.Path(path_type=Path), metavar="FILE", help="Write the certificate."
+)
+@click.option(
+    "--check",
+    "checked",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Check a saved certificate, and nothing else: derive its claims anew and prove them.",
+)
+@click.option(
+    "--timeout",
+    type=click.IntRange(1, 10**6),
+    metavar="MS",
+    default=5000,
+    show_default=True,
+    help="Milliseconds that the solver may take for one lemma.",
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Prove every legal mapping, not only the chosen one."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def command(
+    path: Path | None,
+    hardware: str | None,
+    sizes: tuple[tuple[str, int], ...],
+    name: str | None,
+    trust: bool,
+    save: Path | None,
+    checked: Path | None,
+    timeout: int,
+    everything: bool,
+    as_json: bool,
+) -> int:
+    """Prove or check; print the claims; return the exit code."""
+    from isamap.proof.certificate import Limits
+
+    limits = Limits(milliseconds=timeout)
+    if checked is not None:
+        if path is not None or hardware is not None or save is not None or everything:
+            raise click.UsageError("--check FILE takes no kernel, --hw, --save or --all.")
+        return _check(checked, limits, as_json)
+    if path is None or hardware is None:
+        raise click.UsageError("KERNEL.ir and --hw are needed, or --check FILE.")
+    from isamap.cli.proofs import all_lines, proof_lines
+    from isamap.pipeline.mapped import map_kernel
+    from isamap.pipeline.prove import prove_mappings, prove_result
+    from isamap.pipeline.source import load_hardware, load_kernel
+    from isamap.proof.saved import certificate_json
+    from isamap.proof.saved import save as write
+
+    with progress() as tell:
+        tell("read")
+        kernel = load_kernel(path, dict(sizes), name)
+        machine = load_hardware(hardware, trust)
+        result = map_kernel(kernel, machine, tell=tell)
+        tell("prove")
+        certificate = prove_result(result, limits)
+        others = tuple(prove_mappings(result, limits)) if everything else ()
+    if save is not None:
+        write(certificate, save)
+    if as_json:
+        click.echo(json.dumps(certificate_json(certificate), indent=2))
+    else:
+        click.echo("\n".join(proof_lines(certificate)))
+        if everything:
+            click.echo("\n".join(["", *all_lines(others)]))
+        if save is not None:
+            click.echo(f"saved     {save}")
+    found = {claim.verdict for other in others for claim in other.claims}
+    return max(_code(certificate), 4 if "refuted" in found else 6 if "unknown" in found else 0)
+
+
+def _check(path: Path, limits: "Limits", as_json: bool) -> int:
+    from isamap.cli.proofs import proof_lines
+    from isamap.diagnostics import fail
+    from isamap.proof.recheck import recheck
+    from isamap.proof.saved import certificate_json, load
+
+    with progress() as tell:
+        tell("read")
+        data = load(path)
+        tell("prove")
+        found = recheck(data, limits)
+    if as_json:
+        document = certificate_json(found.certificate)
+        click.echo(json.dumps({**document, "differences": list(found.differences)}, indent=2))
+    else:
+        click.echo("\n".join(proof_lines(found.certificate)))
+    for difference in found.differences[:_SHOWN]:
+        click.echo(fail("E775", f"{path}: {difference}").render(), err=True)
+    if (more := len(found.differences) - _SHOWN) > 0:
+        click.echo(f"and {more} more", err=True)
+    code = _code(found.certificate)
+    return code if code == 4 else 1 if found.differences else code
+
+
+def _code(certificate: "Certificate") -> int:
+    return _CODES[certificate.verdict]

@@ -1,0 +1,126 @@
+"""A certificate: the claims about a mapped kernel with their proofs, and how both were run."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from time import perf_counter
+
+from isamap.proof.claim import Claim, Decision, Obligation, Open
+from isamap.proof.evidence import Evidence, obligations
+from isamap.proof.field import CALLS, ITERATIONS, FieldCheck, field_check
+from isamap.solver.lemma import Lemma, Verdict, prove
+
+MILLISECONDS = 5000
+"""What the solver may take for one lemma unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What is claimed of the evidence, and what became of each claim."""
+
+    evidence: Evidence
+    claims: tuple[Claim, ...]
+    field: FieldCheck
+
+    def count(self, verdict: Decision) -> int:
+        """Return how many claims have this verdict; parts of one claim count once."""
+        return sum(claim.verdict == verdict for claim in merged(self.claims))
+
+    @property
+    def verdict(self) -> Decision:
+        """``refuted`` if anything is, ``unknown`` if anything is left open, else ``proved``."""
+        verdicts = {claim.verdict for claim in self.claims}
+        if "refuted" in verdicts or self.field.verdict == "differs":
+            return "refuted"
+        if "unknown" in verdicts or self.field.verdict == "not run":
+            return "unknown"
+        return "proved"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long proofs may take.
+
+    ``milliseconds`` for one lemma and ``seconds`` for all of them (None: as long as it takes);
+    ``calls`` and ``iterations`` bound each run of the field check.
+    """
+
+    milliseconds: int = MILLISECONDS
+    seconds: float | None = None
+    calls: int = CALLS
+    iterations: int = ITERATIONS
+
+
+def certify(evidence: Evidence, limits: Limits | None = None) -> Certificate:
+    """Return the certificate of a mapped kernel.
+
+    Nothing is raised for what does not hold: it is ``refuted``, or ``unknown`` with the reason.
+    """
+    limits = limits or Limits()
+    claims = decide(obligations(evidence), limits)
+    check = field_check(
+        evidence.reference,
+        evidence.machine,
+        evidence.lowered,
+        calls=limits.calls,
+        iterations=limits.iterations,
+    )
+    return Certificate(evidence, claims, check)
+
+
+def decide(found: Iterable[Obligation], limits: Limits) -> tuple[Claim, ...]:
+    """Put open claims to the solver, in order, while there is time."""
+    begin = perf_counter()
+    claims = []
+    for obligation in found:
+        if isinstance(obligation, Claim):
+            claims.append(obligation)
+            continue
+        start = perf_counter()
+        if limits.seconds is not None and start - begin > limits.seconds:
+            verdict = Verdict("unknown", reason="no time was left; isamap prove takes more")
+        else:
+            verdict = _prove(obligation.lemma, limits.milliseconds)
+        took = 1000 * (perf_counter() - start)
+        claims.append(_claim(obligation, verdict, took))
+    return tuple(claims)
+
+
+@lru_cache(maxsize=4096)
+def _prove(lemma: Lemma, milliseconds: int) -> Verdict:
+    return prove(lemma, milliseconds)
+
+
+def _claim(open_: Open, verdict: Verdict, took: float) -> Claim:
+    lemma = open_.lemma
+    detail = verdict.reason
+    if verdict.counterexample:
+        detail = ", ".join(f"{name} = {value}" for name, value in verdict.counterexample)
+    return Claim(
+        open_.subject,
+        lemma.name,
+        lemma.claim,
+        "solver",
+        verdict.verdict,
+        lemma.script,
+        detail,
+        round(took, 3),
+    )
+
+
+_WORST: tuple[Decision, ...] = ("refuted", "unknown", "assumed", "noted", "proved")
+
+
+def merged(claims: Iterable[Claim]) -> tuple[Claim, ...]:
+    """Join the parts of one claim: the worst verdict, the whole time, no scripts."""
+    found: dict[tuple[str, str, str], Claim] = {}
+    for claim in claims:
+        key = (claim.subject, claim.name, claim.claim)
+        known = found.get(key)
+        if known is None:
+            found[key] = replace(claim, script="")
+            continue
+        worse = min(known, claim, key=lambda c: _WORST.index(c.verdict))
+        took = known.milliseconds + claim.milliseconds
+        found[key] = replace(worse, script="", milliseconds=took)
+    return tuple(found.values())

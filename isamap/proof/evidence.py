@@ -1,0 +1,186 @@
+"""Everything that is claimed of a mapped kernel, from the data alone; nothing is proved here."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Kernel
+from isamap.ir.statements import bind_extents, zero_based
+from isamap.lower.nodes import Call, LoweredKernel
+from isamap.mapping.enumerate import components
+from isamap.mapping.filler import legal_filling
+from isamap.mapping.legal import legal_on_tile, violations
+from isamap.mapping.lemmas import Names, mixed_radix, placement_lemmas
+from isamap.mapping.linear import Vector
+from isamap.mapping.matching import Mapping
+from isamap.mapping.problem import problem
+from isamap.mapping.room import axis_extent
+from isamap.mapping.rows import row
+from isamap.proof.bounds import memory_lemmas
+from isamap.proof.claim import Claim, Decision, Obligation, Open
+from isamap.proof.numbers import float_notes, integer_obligations
+from isamap.proof.parallel import parallel_lemmas
+from isamap.proof.partition import partition_lemmas
+from isamap.proof.registers import register_flow
+from isamap.proof.walk import Malformed, sites
+from isamap.rewrite.rule import Rewriting
+from isamap.schedule.schedule import Schedule
+
+CODE = "code"
+"""The subject of claims about the lowered kernel."""
+
+_POINTS = 1 << 16
+"""Iterations of an instruction up to which a mapping is checked on its tile point by point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A kernel, what it was rewritten to, its schedule (mappings included) and what it became.
+
+    ``mapped`` is ``kernel`` itself where there are no rewritings, else the last one's.
+    """
+
+    kernel: Kernel
+    rewritings: tuple[Rewriting, ...]
+    mapped: Kernel
+    machine: Accelerator
+    schedule: Schedule
+    lowered: LoweredKernel
+
+    @property
+    def reference(self) -> Kernel:
+        """The kernel that the code must agree with: as written, unless a rule approximates it."""
+        exact = all(rewriting.error is None for rewriting in self.rewritings)
+        return self.kernel if exact else self.mapped
+
+
+def obligations(evidence: Evidence) -> tuple[Obligation, ...]:
+    """Return all claims in a fixed order; the same evidence gives the same claims."""
+    found: list[Obligation] = []
+    for rewriting in evidence.rewritings:
+        found += [Open(f"rule {rewriting.rule}", lemma) for lemma in rewriting.lemmas]
+    bound = bind_extents(evidence.mapped)
+    names = subjects(bound)
+    for at, schedule in enumerate(evidence.schedule.statements):
+        mapping, name = schedule.mapping, names[at]
+        expected = zero_based(bound.statements[at])
+        if mapping.matching.statement != expected:
+            text = "the mapping is of another statement than the kernel's"
+            found.append(Claim(name, "statement", text, "checker", "refuted"))
+            continue
+        found += mapping_obligations(mapping, bound, name)
+        found += [Open(name, lemma) for lemma in partition_lemmas(schedule)]
+        found += integer_obligations(bound, at, name)
+        found += float_notes(mapping.matching, bound.permissions, name)
+    for rewriting in evidence.rewritings:
+        if rewriting.error is not None:
+            text = f"{rewriting.note}: a relative error of at most {float(rewriting.error):.3g}"
+            subject, detail = f"rule {rewriting.rule}", "permission: approximate"
+            found.append(Claim(subject, "floats", text, "none", "noted", detail=detail))
+    found += _code(evidence, bound)
+    found += _assumptions(evidence)
+    return tuple(found)
+
+
+def subjects(kernel: Kernel) -> tuple[str, ...]:
+    """Return a name for each statement: its target, numbered where there are several."""
+    targets = [s.target.buffer for s in kernel.statements]
+    return tuple(
+        name if targets.count(name) == 1 else f"{name}#{targets[: i + 1].count(name)}"
+        for i, name in enumerate(targets)
+    )
+
+
+# --- a matching ---------------------------------------------------------------------------------
+def mapping_obligations(mapping: Mapping, kernel: Kernel, name: str) -> Iterator[Obligation]:
+    """Yield the laws: by ranks, by the solver, and on the tile."""
+    matching = mapping.matching
+    broken = violations(matching, kernel.permissions)
+    told = "; ".join(v.message for v in broken)
+    text = f"{matching.needle.name} computes the statement by the four laws"
+    yield Claim(name, "laws", text, "checker", _decided(not broken), detail=told)
+    whole = problem(matching.statement, matching.needle, matching.operands, kernel.permissions)
+    placed = whole.placed(matching.placements)
+    filling = legal_filling(whole, matching)
+    if placed is not None:
+        for component in components(whole.local(filling or whole.fillings[0])):
+            own = {form: n for n, form in enumerate(component.forms)}
+            part = frozenset((own[f], axis) for f, axis in placed if f in own)
+            names = Names(tuple(whole.variables[v] for v in component.variables), whole.operands)
+            for lemma in placement_lemmas(component.local, part, names):
+                yield Open(name, lemma)
+    yield Open(name, mixed_radix())
+    yield from _tile(mapping, kernel, name)
+
+
+def _tile(mapping: Mapping, kernel: Kernel, name: str) -> Iterator[Claim]:
+    """Yield that the axes have room for the digits of the tile."""
+    matching = mapping.matching
+    inner = matching.inner
+    tile = [mapping.tile.get(v, 1) for v in inner]
+    full = []
+    for axis in matching.needle.axes:
+        forms: list[Vector] = [row(form, inner) for form in matching.on_axis(axis.name)]
+        if axis_extent(forms, tile) > axis.extent:
+            full.append(axis.name)
+    sizes = ", ".join(f"{v}={t}" for v, t in zip(inner, tile, strict=True)) or "1"
+    text = f"the tile {sizes} fits the axes of {matching.needle.name}"
+    yield Claim(name, "tile", text, "checker", _decided(not full), detail=", ".join(full))
+    points = prod(axis.extent for axis in matching.needle.axes)
+    if not full and points <= _POINTS and prod(tile) <= _POINTS:
+        legal = legal_on_tile(matching, dict(mapping.tile), kernel.permissions)
+        text = f"the four laws hold on this tile, iteration by iteration ({points} of them)"
+        yield Claim(name, "tile", text, "checker", _decided(legal))
+
+
+def _decided(holds: bool) -> Decision:
+    return "proved" if holds else "refuted"
+
+
+# --- the code -----------------------------------------------------------------------------------
+def _code(evidence: Evidence, bound: Kernel) -> Iterator[Obligation]:
+    machine, lowered = evidence.machine, evidence.lowered
+    try:
+        found = tuple(sites(lowered))
+        memory = memory_lemmas(bound, machine, lowered, found)
+        parallel = parallel_lemmas(bound, machine, lowered, found)
+    except Malformed as fault:
+        yield Claim(
+            CODE, "names", "every name has one meaning", "checker", "refuted", "", str(fault)
+        )
+        return
+    yield from (Open(CODE, lemma) for lemma in (*memory, *parallel))
+    flow = register_flow(machine, lowered)
+    text = f"each of {flow.reads} register operands has a value when it is read"
+    verdict = _decided(not flow.faults)
+    if flow.undecided and not flow.faults:
+        verdict = "unknown"
+    told = "; ".join((*flow.faults, *flow.undecided)[:3])
+    yield Claim(CODE, "registers", text, "data flow", verdict, detail=told)
+
+
+def used_instructions(evidence: Evidence) -> tuple[str, ...]:
+    """Return the names of all instructions of the mappings and of the code, sorted."""
+    names = {s.mapping.matching.needle.name for s in evidence.schedule.statements}
+    names |= {s.node.instruction for s in sites(evidence.lowered) if isinstance(s.node, Call)}
+    return tuple(sorted(names))
+
+
+def _assumptions(evidence: Evidence) -> Iterator[Claim]:
+    kernel = evidence.kernel
+    if kernel.symbols:
+        verb = "is" if len(kernel.symbols) == 1 else "are"
+        text = f"{', '.join(kernel.symbols)} {verb} at least 1"
+        yield Claim(CODE, "inputs", text, "none", "assumed")
+    ranged = [b.name for b in kernel.buffers if b.values is not None and b.role != "out"]
+    if ranged:
+        text = f"elements of {', '.join(ranged)} are in their declared ranges"
+        yield Claim(CODE, "inputs", text, "none", "assumed")
+    used = used_instructions(evidence)
+    aligned = any(e.align for e in evidence.machine.entries if e.name in used)
+    text = "arrays have the sizes of their shapes"
+    text += " and begin at aligned addresses" if aligned else ""
+    yield Claim(CODE, "inputs", text, "none", "assumed")
+    text = f"{evidence.machine.name} does what its description says of {len(used)} instructions"
+    yield Claim(CODE, "machine", text, "none", "assumed")

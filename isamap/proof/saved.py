@@ -1,0 +1,197 @@
+"""A certificate as a JSON document, and back: text for what people wrote, data for the rest."""
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from isamap import __version__
+from isamap.diagnostics import CertificateError, Diagnostic, IsamapError, Source, fail
+from isamap.hw.accelerator import Accelerator, Entry, Storage
+from isamap.ir.nodes import Kernel
+from isamap.ir.printer import print_instruction, print_kernel
+from isamap.mapping.needles import needles
+from isamap.proof.certificate import Certificate
+from isamap.proof.claim import Claim
+from isamap.proof.codec import Json, Unreadable, decode, encode
+from isamap.proof.evidence import Evidence, used_instructions
+from isamap.proof.field import FieldCheck
+from isamap.rewrite.build import normal
+from isamap.rewrite.rule import Rewriting
+from isamap.rewrite.rules import RULES
+from isamap.text.load import parse_instructions, parse_module
+
+VERSION = 1
+"""The version of the format."""
+
+
+# --- writing ------------------------------------------------------------------------------------
+def save(certificate: Certificate, path: Path) -> None:
+    """Write a certificate to a file."""
+    path.write_text(json.dumps(certificate_json(certificate), indent=1) + "\n", encoding="utf-8")
+
+
+def certificate_json(certificate: Certificate) -> dict[str, Any]:
+    """Return the document of a certificate."""
+    evidence = certificate.evidence
+    code = encode(evidence.lowered)
+    return {
+        "format": "isamap certificate",
+        "version": VERSION,
+        "isamap": __version__,
+        "verdict": certificate.verdict,
+        "kernel": print_kernel(evidence.kernel),
+        "rewritings": [
+            {"rule": r.rule, "statement": r.statement, "kernel": print_kernel(r.kernel)}
+            for r in evidence.rewritings
+        ],
+        "hardware": _hardware(evidence),
+        "schedule": encode(evidence.schedule),
+        "lowered": {"digest": digest(code), "code": code},
+        "claims": [claim_json(claim) for claim in certificate.claims],
+        "field": field_json(certificate.field),
+    }
+
+
+def digest(code: Json) -> str:
+    """Return the hash of a lowered kernel's data."""
+    text = json.dumps(code, sort_keys=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()
+
+
+def claim_json(claim: Claim) -> dict[str, Any]:
+    """Return a claim's fields."""
+    return {name: getattr(claim, name) for name in Claim.__slots__}
+
+
+def field_json(check: FieldCheck) -> dict[str, Any]:
+    """Return the outcome of a field check."""
+    return {
+        **{name: getattr(check, name) for name in FieldCheck.__slots__},
+        "seeds": list(check.seeds),
+        "sizes": [dict(sizes) for sizes in check.sizes],
+    }
+
+
+def _hardware(evidence: Evidence) -> dict[str, Any]:
+    machine = evidence.machine
+    entries = [machine.entry(name) for name in used_instructions(evidence)]
+    return {
+        "name": machine.name,
+        "digest": machine.digest,
+        "storages": encode(machine.storages),
+        "instructions": [
+            {
+                "name": entry.name,
+                "semantics": print_instruction(entry.instruction),
+                "align": dict(entry.align),
+            }
+            for entry in entries
+        ],
+    }
+
+
+# --- reading ------------------------------------------------------------------------------------
+def load(path: Path) -> dict[str, Any]:
+    """Return the document in a file; CertificateError if it holds none of this version."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _wrong("E771", f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise _wrong("E771", f"{path} is no JSON document: {error}") from None
+    if not isinstance(data, dict) or data.get("format") != "isamap certificate":
+        raise _wrong("E771", f"{path} is no certificate", "'isamap prove --save' writes one")
+    if data.get("version") != VERSION:
+        text = f"{path} has version {data.get('version')} of the format, not {VERSION}"
+        raise _wrong("E772", text)
+    return data
+
+
+def read_evidence(data: Mapping[str, Any]) -> Evidence:
+    """Return what a document says was proved.
+
+    Kernel and semantics are parsed, rules are applied again, and each reading of an instruction is
+    made anew.  CertificateError where one of these does not give what the document says.
+    """
+    try:
+        kernel = _kernel(data["kernel"])
+        machine = _machine(data["hardware"])
+        entries = {entry.name: entry for entry in machine.entries}
+        schedule = decode(data["schedule"], entries, "schedule")
+        code = data["lowered"]["code"]
+        if digest(code) != data["lowered"]["digest"]:
+            raise _wrong("E773", "lowered.code is not what lowered.digest says")
+        lowered = decode(code, entries, "lowered.code")
+        rewritings = _rewritings(kernel, data["rewritings"])
+    except Unreadable as error:
+        raise _wrong("E773", str(error)) from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _wrong("E773", f"a part is missing or misplaced: {error!r}") from None
+    index = needles(machine)
+    for n, statement in enumerate(schedule.statements):
+        needle = statement.mapping.matching.needle
+        if needle not in index.readings(needle.entry).needles:
+            text = f"schedule.statements[{n}]: {needle.name} cannot be read like that"
+            raise _wrong("E774", text)
+    mapped = rewritings[-1].kernel if rewritings else kernel
+    return Evidence(kernel, rewritings, mapped, machine, schedule, lowered)
+
+
+def read_claims(data: Mapping[str, Any]) -> tuple[Claim, ...]:
+    """Return the claims of a document, with their recorded verdicts."""
+    try:
+        return tuple(Claim(**claim) for claim in data["claims"])
+    except (KeyError, TypeError) as error:
+        raise _wrong("E773", f"claims: {error!r}") from None
+
+
+def _kernel(text: str) -> Kernel:
+    try:
+        (kernel,) = parse_module(text, "kernel").kernels
+    except IsamapError as error:
+        raise CertificateError(error.diagnostics) from None
+    return kernel
+
+
+def _machine(data: Mapping[str, Any]) -> Accelerator:
+    storages: tuple[Storage, ...] = decode(data["storages"], {}, "hardware.storages")
+    names = frozenset(storage.name for storage in storages)
+    entries = []
+    for n, one in enumerate(data["instructions"]):
+        place = f"hardware.instructions[{n}]"
+        try:
+            found = parse_instructions(Source(place, one["semantics"]), names)
+        except IsamapError as error:
+            raise CertificateError(error.diagnostics) from None
+        if [instruction.name for instruction in found] != [one["name"]]:
+            raise _wrong("E773", f"{place}.semantics is not of {one['name']}")
+        # What an instruction costs is no part of a proof.
+        cost = Fraction(1)
+        entries.append(Entry(found[0], cost, cost, align=dict(one["align"])))
+    name = str(data["name"])
+    return Accelerator(
+        name, "", storages, (), tuple(entries), None, cost, digest=str(data["digest"])
+    )
+
+
+def _rewritings(kernel: Kernel, data: list[Mapping[str, Any]]) -> tuple[Rewriting, ...]:
+    """Apply the rules again, and return what they give."""
+    found: list[Rewriting] = []
+    current = normal(kernel)
+    for n, one in enumerate(data):
+        rules = [rule for name, rule in RULES if name == one["rule"]]
+        candidates = [r for rule in rules for r in rule(current, int(one["statement"]))]
+        same = [r for r in candidates if print_kernel(r.kernel) == one["kernel"]]
+        if not same:
+            text = f"rewritings[{n}]: the rule {one['rule']} does not give this kernel"
+            raise _wrong("E774", text)
+        found.append(same[0])
+        current = normal(same[0].kernel)
+    return tuple(found)
+
+
+def _wrong(code: str, message: str, hint: str | None = None) -> CertificateError:
+    return CertificateError(Diagnostic(code, message, hint=hint) if hint else fail(code, message))

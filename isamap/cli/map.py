@@ -35,6 +35,13 @@ Examples
     help="Write the C to PATH.c, or the C and its header into the folder PATH.",
 )
 @run_options
+@click.option(
+    "--proof/--no-proof",
+    "prove",
+    default=True,
+    show_default=True,
+    help="Prove mapping and code as far as half a second allows; see 'isamap prove'.",
+)
 @click.option("--all", "everything", is_flag=True, help="List every legal mapping.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def command(
@@ -50,6 +57,7 @@ def command(
     simulate: bool,
     records: Path | None,
     rewrite: tuple[str, ...] | None,
+    prove: bool,
     everything: bool,
     as_json: bool,
 ) -> int:
@@ -62,7 +70,7 @@ def command(
     from isamap.pipeline.report import make_report
     from isamap.pipeline.source import load_hardware, load_kernel
 
-    options = Options(threads, seed, tune, simulate, records, rewrite)
+    options = Options(threads, seed, tune, simulate, records, rewrite, prove)
     with progress() as tell:
         clock = Clock(tell)
         with clock.stage("read"):
@@ -81,4 +89,7 @@ def command(
     if report.check and not report.check.ok:
         text = f"the result differs from the interpreter's: {report.check.text}"
         click.echo(fail("E761", text).render(), err=True)
+    if report.certificate and report.certificate.verdict == "refuted":
+        text = "a claim about the mapping or its code is refuted; 'isamap prove' tells which"
+        click.echo(fail("E762", text).render(), err=True)
     return report.exit_code

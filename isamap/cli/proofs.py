@@ -7,12 +7,12 @@ import click
 
 from isamap.cli.tables import table, wrap
 from isamap.cli.text import head_lines
+from isamap.cli.verdicts import field_text, summary
 from isamap.pipeline.prove import ProvedMapping
 from isamap.proof.certificate import Certificate, merged
 from isamap.proof.claim import Claim
-from isamap.proof.field import FieldCheck
 
-_HEADINGS = ("claim", "by", "verdict", "ms")
+_HEADINGS = ("claim", "by", "verdict")
 _COLOURS = {"refuted": "red", "unknown": "yellow", "proved": "green"}
 
 
@@ -25,7 +25,7 @@ def proof_lines(certificate: Certificate) -> list[str]:
         decided = [c for c in own if c.verdict in ("proved", "refuted", "unknown")]
         lines += ["", click.style(_heading(subject, certificate), bold=True)]
         if decided:
-            lines += table(_HEADINGS, [_row(claim) for claim in decided], frozenset({3}))
+            lines += table(_HEADINGS, [_row(claim) for claim in decided])
         for claim in decided:
             if claim.verdict != "proved" and claim.detail:
                 told = f"{claim.verdict}: {claim.claim}: {claim.detail}"
@@ -42,30 +42,6 @@ def proof_lines(certificate: Certificate) -> list[str]:
     ]
 
 
-def summary(certificate: Certificate) -> str:
-    """Return how many claims have which verdict."""
-    counts = [(certificate.count(v), v) for v in ("proved", "refuted", "unknown", "assumed")]
-    told = ", ".join(f"{count} {verdict}" for count, verdict in counts if count)
-    return f"{certificate.verdict}: of its claims {told}"
-
-
-def field_text(check: FieldCheck) -> str:
-    """Return what the runs of kernel and code found."""
-    if check.verdict == "not run":
-        return f"not run: {check.text}"
-    if check.verdict == "differs":
-        return f"kernel and code differ: {check.text}"
-    text = f"kernel and code agree in {_count(check.field_runs, 'run')} modulo 2^61 - 1"
-    if check.exact_runs:
-        text += f" and {check.exact_runs} in the declared types"
-    sizes = [", ".join(f"{n}={v}" for n, v in chosen) for chosen in check.sizes if chosen]
-    if sizes:
-        text += f", at {'; '.join(sizes)}"
-    if check.text:
-        return f"{text} ({check.text})"
-    return f"{text}; chance of an error below {check.probability:.0e}"
-
-
 def all_lines(proved: Iterable[ProvedMapping]) -> list[str]:
     """Return a row for every legal mapping: what was claimed of it, and what became of that."""
     rows = []
@@ -77,11 +53,10 @@ def all_lines(proved: Iterable[ProvedMapping]) -> list[str]:
         for worse in ("unknown", "refuted"):
             if any(claim.verdict == worse for claim in claims):
                 verdict = worse
-        took = sum(claim.milliseconds for claim in claims)
         name = one.mapping.matching.needle.name
-        rows.append((one.statement, name, placed, tile, verdict, f"{took:.0f}"))
-    headings = ("statement", "instruction", "axes", "tile", "verdict", "ms")
-    return [click.style("every mapping", bold=True), *table(headings, rows, frozenset({5}))]
+        rows.append((one.statement, name, placed, tile, verdict))
+    headings = ("statement", "instruction", "axes", "tile", "verdict")
+    return [click.style("every mapping", bold=True), *table(headings, rows)]
 
 
 def _heading(subject: str, certificate: Certificate) -> str:
@@ -96,12 +71,8 @@ def _heading(subject: str, certificate: Certificate) -> str:
 
 
 def _row(claim: Claim) -> Sequence[str]:
-    return claim.claim, claim.method, claim.verdict, f"{claim.milliseconds:.0f}"
+    return claim.claim, claim.method, claim.verdict
 
 
 def _coloured(lines: list[str], verdict: str) -> list[str]:
     return [click.style(line, fg=_COLOURS.get(verdict)) for line in lines]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"

@@ -6,6 +6,7 @@ import click
 
 from isamap.cli.compositions import composition_lines
 from isamap.cli.tables import duration, short, table, wrap
+from isamap.cli.verdicts import short_text
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.printer import print_statement
@@ -211,7 +212,14 @@ def _result_lines(report: Report) -> list[str]:
     return [
         *wrap(f"run       {_run_text(report)}", "", " " * 10),
         *wrap(f"check     {_check_text(report)}", "", " " * 10),
+        *_proof_lines(report),
     ]
+
+
+def _proof_lines(report: Report) -> list[str]:
+    if report.certificate is None:
+        return []
+    return wrap(f"proof     {short_text(report.certificate)}", "", " " * 10)
 
 
 def _run_text(report: Report) -> str:

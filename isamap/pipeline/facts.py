@@ -1,7 +1,7 @@
 """The facts of a report as plain data: the document of ``--json`` (docs/commands.md)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from isamap import __version__
 from isamap.hw.accelerator import Accelerator
@@ -13,6 +13,9 @@ from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.offered import Offered
 from isamap.pipeline.result import Report, Result, Scheduled, issue_cycles, statement_names
 from isamap.pipeline.sizes import iterations
+from isamap.proof.certificate import Certificate, merged
+from isamap.proof.claim import Decision
+from isamap.proof.saved import field_json
 from isamap.rewrite.rule import Rewriting
 from isamap.schedule.schedule import Schedule
 
@@ -49,11 +52,34 @@ def report_facts(report: Report) -> Facts:
             "seconds": execution.seconds,
             "cycles": execution.cycles,
         },
+        "proof": proof_facts(report.certificate),
         "checked": check is not None and check.ok,
         "checked_outputs": check.outputs if check else 0,
         "outputs": check.total if check else 0,
         "check": check.text if check else report.unchecked,
         "seconds": {name: round(value, 6) for name, value in report.seconds.items()},
+    }
+
+
+def proof_facts(certificate: Certificate | None) -> Facts | None:
+    """Return the claims of a certificate without their scripts."""
+    if certificate is None:
+        return None
+    return {
+        "verdict": certificate.verdict,
+        **{verdict: certificate.count(verdict) for verdict in get_args(Decision)},
+        "claims": [
+            {
+                "subject": claim.subject,
+                "name": claim.name,
+                "claim": claim.claim,
+                "method": claim.method,
+                "verdict": claim.verdict,
+                "detail": claim.detail,
+            }
+            for claim in merged(certificate.claims)
+        ],
+        "field": field_json(certificate.field),
     }
 
 

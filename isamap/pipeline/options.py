@@ -26,7 +26,7 @@ class Options:
     for the simulator, whatever it costs, where native code could run.  ``records`` is a file to
     which measurements are appended and from which earlier ones are taken.  ``rewrite`` are the
     names of the rules (:data:`isamap.rewrite.rules.NAMES`) that may change the kernel before it is
-    mapped; None allows all of them.
+    mapped; None allows all of them.  ``prove`` attaches a certificate, in a fraction of a second.
     """
 
     threads: int = 1
@@ -35,6 +35,7 @@ class Options:
     simulate: bool = False
     records: Path | None = None
     rewrite: tuple[str, ...] | None = None
+    prove: bool = True
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from isamap.ir.nodes import Kernel
 from isamap.pipeline.execute import build, execute
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Clock, Options
+from isamap.pipeline.prove import QUICK, prove_result
 from isamap.pipeline.result import Arrays, Check, Execution, Report, Result
 from isamap.pipeline.sizes import Symbols, sample_symbols
 from isamap.pipeline.verify import Comparer, prepare_check
@@ -31,6 +32,10 @@ def make_report(
     options, clock = options or Options(), clock or Clock()
     result = map_kernel(kernel, hardware, options, clock.tell)
     clock.seconds.update(result.seconds)
+    certificate = None
+    if options.prove:
+        with clock.stage("prove"):
+            certificate = prove_result(result, QUICK)
     fault = None
     try:
         execution, check, unchecked = _run_and_check(result, options, clock)
@@ -39,7 +44,7 @@ def make_report(
         symbols = sample_symbols(result.kernel, result.lowered)
         execution = Execution("failed", error.diagnostics[0].message, symbols=symbols)
     seconds = {**clock.seconds, "total": clock.total()}
-    return Report(result, execution, check, unchecked, seconds, fault)
+    return Report(result, execution, check, unchecked, seconds, fault, certificate)
 
 
 def _run_and_check(

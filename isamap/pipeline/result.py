@@ -17,6 +17,7 @@ from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.sizes import variable_extents
+from isamap.proof.certificate import Certificate
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
 from isamap.schedule.schedule import Schedule
@@ -178,6 +179,7 @@ class Report:
 
     ``check`` is None, and ``unchecked`` the reason, where nothing was run or the interpreter would
     take too long.  ``fault`` is why the compiler, the runner or the code itself failed.
+    ``certificate`` is what could be proved in a fraction of a second (None: not asked for).
     """
 
     result: Result
@@ -186,17 +188,20 @@ class Report:
     unchecked: str
     seconds: Mapping[str, float]
     fault: ToolError | None = None
+    certificate: Certificate | None = None
 
     @property
     def exit_code(self) -> int:
         """0, or that of what happened.
 
-        4 when the result differs from the interpreter, 5 when a tool or the code failed, 130 when
-        tuning was interrupted.
+        4 when the result differs from the interpreter or a claim is refuted, 5 when a tool or the
+        code failed, 130 when tuning was interrupted.
         """
         if self.fault is not None:
             return self.fault.exit_code
         if self.check and not self.check.ok:
+            return 4
+        if self.certificate and self.certificate.verdict == "refuted":
             return 4
         tuning = self.result.tuning
         return 130 if tuning and tuning.interrupted else 0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from time import perf_counter
+from time import perf_counter, process_time
 
 from isamap.proof.claim import Claim, Decision, Obligation, Open
 from isamap.proof.evidence import Evidence, obligations
@@ -41,7 +41,7 @@ class Certificate:
 class Limits:
     """How long proofs may take.
 
-    ``milliseconds`` for one lemma and ``seconds`` for all of them (None: as long as it takes);
+    ``milliseconds`` for one lemma and ``seconds`` of this process for all (None: without limit);
     ``calls`` and ``iterations`` bound each run of the field check.
     """
 
@@ -70,14 +70,14 @@ def certify(evidence: Evidence, limits: Limits | None = None) -> Certificate:
 
 def decide(found: Iterable[Obligation], limits: Limits) -> tuple[Claim, ...]:
     """Put open claims to the solver, in order, while there is time."""
-    begin = perf_counter()
+    begin = process_time()
     claims = []
     for obligation in found:
         if isinstance(obligation, Claim):
             claims.append(obligation)
             continue
         start = perf_counter()
-        if limits.seconds is not None and start - begin > limits.seconds:
+        if limits.seconds is not None and process_time() - begin > limits.seconds:
             verdict = Verdict("unknown", reason="no time was left; isamap prove takes more")
         else:
             verdict = _prove(obligation.lemma, limits.milliseconds)

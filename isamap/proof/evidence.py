@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import prod
 
 from isamap.hw.accelerator import Accelerator
+from isamap.ir.index import product
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents, zero_based
 from isamap.lower.nodes import Call, LoweredKernel
@@ -141,6 +142,7 @@ def _decided(holds: bool) -> Decision:
 # --- the code -----------------------------------------------------------------------------------
 def _code(evidence: Evidence, bound: Kernel) -> Iterator[Obligation]:
     machine, lowered = evidence.machine, evidence.lowered
+    yield _arrays(bound, lowered)
     try:
         found = tuple(sites(lowered))
         memory = memory_lemmas(bound, machine, lowered, found)
@@ -158,6 +160,25 @@ def _code(evidence: Evidence, bound: Kernel) -> Iterator[Obligation]:
         verdict = "unknown"
     told = "; ".join((*flow.faults, *flow.undecided)[:3])
     yield Claim(CODE, "registers", text, "data flow", verdict, detail=told)
+
+
+def _arrays(kernel: Kernel, lowered: LoweredKernel) -> Claim:
+    """Return that the code is one for the kernel's buffers and symbols."""
+    wrong = [] if kernel.symbols == lowered.symbols else ["other symbols"]
+    arrays = {array.name: array for array in lowered.arrays}
+    for b in kernel.buffers:
+        found = arrays.get(b.name)
+        size = product(b.shape)
+        expected = (b.role, b.dtype, size, b.contents)
+        if found is None or (found.role, found.dtype, found.size, found.contents) != expected:
+            wrong.append(b.name)
+    wrong += [
+        array.name
+        for array in lowered.arrays
+        if array.role != "local" and array.name not in {b.name for b in kernel.buffers}
+    ]
+    text = "the arrays of the code are the kernel's buffers"
+    return Claim(CODE, "arrays", text, "checker", _decided(not wrong), detail=", ".join(wrong))
 
 
 def used_instructions(evidence: Evidence) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from isamap.diagnostics import VerifyError
+from isamap.diagnostics import ArgumentsError, VerifyError
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.arguments import bind_symbols, inputs_of, outputs_of
 from isamap.interp.arithmetic import free
@@ -131,7 +131,7 @@ class _Runs:
                     kernel=self.kernel,
                     arithmetic=free(),
                 )
-            except LoweredFault as fault:
+            except (LoweredFault, ArgumentsError) as fault:
                 return str(fault)
             self.in_field += 1
             outputs = 0
@@ -164,7 +164,7 @@ class _Runs:
             return ""  # Such inputs are not legal: an index that is read would be out of bounds.
         try:
             actual = run_lowered(self.lowered, self.machine, arrays, symbols, kernel=self.kernel)
-        except LoweredFault as fault:
+        except (LoweredFault, ArgumentsError) as fault:
             return str(fault)
         self.exact += 1
         found = compare(self.kernel, arrays, expected, actual, symbols)

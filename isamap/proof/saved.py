@@ -7,7 +7,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from isamap import __version__
 from isamap.diagnostics import CertificateError, Diagnostic, IsamapError, Source, fail
 from isamap.hw.accelerator import Accelerator, Entry, Storage
 from isamap.ir.nodes import Kernel
@@ -40,7 +39,6 @@ def certificate_json(certificate: Certificate) -> dict[str, Any]:
     return {
         "format": "isamap certificate",
         "version": VERSION,
-        "isamap": __version__,
         "verdict": certificate.verdict,
         "kernel": print_kernel(evidence.kernel),
         "rewritings": [

@@ -1,0 +1,271 @@
+"""Certificates: complete, the same when read back, and refused when they have been changed."""
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isamap.diagnostics import CertificateError
+from isamap.ir.nodes import Kernel
+from isamap.pipeline.prove import prove_mappings, prove_result
+from isamap.proof.certificate import Certificate, Limits, certify, merged
+from isamap.proof.codec import Unreadable, decode, encode
+from isamap.proof.field import field_check
+from isamap.proof.recheck import recheck
+from isamap.proof.saved import certificate_json, load, read_evidence, save
+from tests.proof.samples import BYTES, FIXED, POOL, SAME, SYMBOLIC, kernel, machine, mapped
+
+LIMITS = Limits(calls=20_000, iterations=10**6)
+LONG = """kernel long(K) {
+  in A : u8[K]  in B : s8[K]  out C : s32[1]
+  C[0] += s32(A[k]) * s32(B[k])
+}"""
+NARROW = """kernel narrow(N = 8, K = 400) {
+  in A : s8[K, N]  out C : s16[N]
+  C[n] += s16(A[k, n])
+}"""
+
+
+@lru_cache
+def proved(text: str, hardware: str) -> Certificate:
+    return prove_result(mapped(text, hardware), LIMITS)
+
+
+@lru_cache
+def _document(text: str, hardware: str) -> str:
+    return json.dumps(certificate_json(proved(text, hardware)))
+
+
+def document(text: str = FIXED, hardware: str = "x86_avx512") -> dict[str, Any]:
+    return dict(json.loads(_document(text, hardware)))
+
+
+SAMPLES = [
+    (FIXED, "gemm16"),
+    (FIXED, "x86_avx512"),
+    (SYMBOLIC, "portable_c"),
+    (BYTES, "x86_avx512"),
+    (POOL, "x86_avx2"),
+    (SAME, "x86_avx512"),
+]
+
+
+@pytest.mark.parametrize(("text", "hardware"), SAMPLES)
+def test_everything_is_proved(text: str, hardware: str) -> None:
+    found = proved(text, hardware)
+    assert found.verdict == "proved", [c for c in found.claims if c.verdict == "unknown"]
+    names = {claim.name for claim in found.claims if claim.verdict == "proved"}
+    assert {"laws", "digits", "tile", "coverage", "bounds", "registers", "arrays"} <= names
+    if any(s.mapping.matching.placements for s in found.evidence.schedule.statements):
+        assert {"law 1", "law 3", "law 4"} <= names
+    assert found.count("assumed") > 0
+    assert all(claim.script for claim in found.claims if claim.method == "solver")
+
+
+@pytest.mark.parametrize(("text", "hardware"), SAMPLES)
+def test_a_saved_certificate_proves_the_same(text: str, hardware: str) -> None:
+    data = document(text, hardware)
+    evidence = read_evidence(data)
+    original = proved(text, hardware).evidence
+    assert evidence.kernel == original.kernel
+    assert evidence.lowered == original.lowered
+    found = recheck(data, LIMITS)
+    assert found.differences == ()
+    assert found.certificate.verdict == "proved"
+
+
+def test_a_rewriting_is_applied_again() -> None:
+    """s8 times s8 on a machine with u8 times s8 only: an offset is taken out of the sum."""
+    result = mapped(BYTES, "x86_avx2")
+    found = prove_result(result, LIMITS)
+    assert found.verdict == "proved"
+    data = json.loads(json.dumps(certificate_json(found)))
+    assert recheck(data, LIMITS).differences == ()
+    if result.rewritings:
+        data["rewritings"][0]["kernel"] = data["kernel"]
+        with pytest.raises(CertificateError, match="does not give this kernel"):
+            read_evidence(data)
+
+
+# --- what has been changed ----------------------------------------------------------------------
+def change_script(data: dict[str, Any]) -> None:
+    claim = next(c for c in data["claims"] if c["script"])
+    claim["script"] += "\n(assert false)"
+
+
+def change_claim(data: dict[str, Any]) -> None:
+    data["claims"][2]["claim"] = "all is well"
+
+
+def drop_claim(data: dict[str, Any]) -> None:
+    del data["claims"][3]
+
+
+def change_tile(data: dict[str, Any]) -> None:
+    pairs = data["schedule"]["statements"][0]["mapping"]["tile"]["pairs"]
+    pairs[-1][1] *= 2
+
+
+def swap_axes(data: dict[str, Any]) -> None:
+    text = json.dumps(data["schedule"]).replace('"axis": "i"', '"axis": "?"')
+    data["schedule"] = json.loads(text)
+
+
+def change_kernel(data: dict[str, Any]) -> None:
+    data["kernel"] = data["kernel"].replace("A[m, k] * B[k, n]", "A[m, k] * B[k, n] * 2.0")
+
+
+def change_field(data: dict[str, Any]) -> None:
+    data["field"]["verdict"] = "differs"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (change_script, "does not follow from the data"),
+        (change_claim, "all is well"),
+        (drop_claim, "is missing"),
+        (change_tile, "does not follow|refuted"),
+        (swap_axes, "refuted"),
+        (change_kernel, "is missing|refuted"),
+        (change_field, "field:"),
+    ],
+)
+def test_what_was_changed_is_told(change: Callable[[dict[str, Any]], None], told: str) -> None:
+    data = document()
+    change(data)
+    differences = "\n".join(recheck(data, LIMITS).differences)
+    assert differences
+    assert any(part in differences for part in told.split("|"))
+
+
+def change_code(data: dict[str, Any]) -> None:
+    data["lowered"]["code"]["name"] = "other"
+
+
+def change_semantics(data: dict[str, Any]) -> None:
+    one = data["hardware"]["instructions"][-1]
+    one["semantics"] = one["semantics"].replace("instruction ", "instruction other_")
+
+
+def break_kernel(data: dict[str, Any]) -> None:
+    data["kernel"] = "kernel ?"
+
+
+def misread(data: dict[str, Any]) -> None:
+    needle = data["schedule"]["statements"][0]["mapping"]["matching"]["needle"]
+    needle["reduction"] = "max="
+
+
+def drop_part(data: dict[str, Any]) -> None:
+    del data["lowered"]
+
+
+def unknown_class(data: dict[str, Any]) -> None:
+    data["schedule"]["is"] = "Path"
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (change_code, "E773"),
+        (change_semantics, "E773"),
+        (break_kernel, "E0"),
+        (misread, "E774"),
+        (drop_part, "E773"),
+        (unknown_class, "E773"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error(
+    change: Callable[[dict[str, Any]], None], code: str
+) -> None:
+    data = document()
+    change(data)
+    with pytest.raises(CertificateError) as error:
+        recheck(data, LIMITS)
+    assert error.value.diagnostics[0].code.startswith(code)
+
+
+def test_files_that_are_no_certificate(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    with pytest.raises(CertificateError, match="cannot read"):
+        load(path)
+    for text, told in [("{", "no JSON"), ("[]", "no certificate"), ('{"format": 1}', "no cert")]:
+        path.write_text(text)
+        with pytest.raises(CertificateError, match=told):
+            load(path)
+    save(proved(FIXED, "x86_avx512"), path)
+    assert load(path) == document()
+    path.write_text(path.read_text().replace('"version": 1', '"version": 99'))
+    with pytest.raises(CertificateError, match="version 99"):
+        load(path)
+
+
+def test_other_code_is_refuted_even_with_a_right_digest() -> None:
+    """Code of another kernel: every claim is derived from it anew."""
+    evidence = proved(FIXED, "x86_avx512").evidence
+    other = mapped(FIXED.replace("M = 21", "M = 30"), "x86_avx512").lowered
+    found = certify(replace(evidence, lowered=other), LIMITS)
+    assert found.verdict == "refuted"
+
+
+# --- numbers ------------------------------------------------------------------------------------
+def claims_of(text: str, hardware: str = "portable_c") -> dict[str, str]:
+    found = merged(proved(text, hardware).claims)
+    return {claim.claim: claim.verdict for claim in found if claim.name == "integers"}
+
+
+def test_the_length_at_which_a_sum_may_wrap_is_told() -> None:
+    """255 * -128 * 65793 is the least multiple of terms that s32 holds."""
+    found = claims_of(LONG)
+    assert (2**31) // (255 * 128) == 65793
+    assert found["no partial sum of C leaves s32 while K <= 65793"] == "proved"
+    assert found["sums of C may wrap, as in the kernel itself"] == "noted"
+
+
+def test_a_sum_that_may_wrap_is_not_called_safe() -> None:
+    """400 terms of -128 are less than s16 holds."""
+    found = claims_of(NARROW)
+    assert found["sums in s16 do not depend on their order, wrapped ones included"] == "proved"
+    assert found["sums of C may wrap, as in the kernel itself"] == "noted"
+    short = claims_of(NARROW.replace("K = 400", "K = 256"))
+    assert short["no partial sum of C leaves s16, in any order"] == "proved"
+
+
+# --- limits -------------------------------------------------------------------------------------
+def test_without_time_nothing_is_proved() -> None:
+    found = prove_result(mapped(FIXED, "x86_avx512"), Limits(seconds=-1.0, calls=0))
+    solved = [claim for claim in found.claims if claim.method == "solver"]
+    assert {claim.verdict for claim in solved} == {"unknown"}
+    assert found.verdict == "unknown"
+    assert found.field.verdict == "not run"
+
+
+def test_every_mapping_is_proved() -> None:
+    result = mapped(FIXED, "gemm16")
+    found = list(prove_mappings(result, LIMITS))
+    assert len(found) == len(result.statements[0].mappings) > 1
+    assert {c.verdict for one in found for c in one.claims} == {"proved"}
+
+
+def test_data_is_read_back_as_it_was() -> None:
+    result = mapped(SAME, "x86_avx512")
+    entries = {entry.name: entry for entry in result.accelerator.entries}
+    for value in (result.schedule, result.lowered, result.accelerator.storages):
+        data = json.loads(json.dumps(encode(value)))
+        assert decode(data, entries) == value
+    with pytest.raises(Unreadable, match="no instruction"):
+        decode(copy.deepcopy(encode(result.schedule)), {})
+
+
+def test_a_wrong_kernel_is_seen_by_the_field() -> None:
+    result = mapped(FIXED, "x86_avx512")
+    other: Kernel = kernel(FIXED.replace("A[m, k] * B", "A[m, K - 1 - k] * B"))
+    check = field_check(other, machine("x86_avx512"), result.lowered)
+    assert check.verdict == "differs"
+    assert "another function" in check.text

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from isamap.mapping.composite import finest_layout, first_layout
-from isamap.mapping.functional import views
+from isamap.mapping.functional import Layout, views
 from isamap.mapping.laws import Placed
 from isamap.mapping.linear import Vector, in_span
 from isamap.mapping.problem import Local
@@ -63,10 +63,7 @@ def digits(local: Local, placed: Placed) -> Digits:
     )
     reordered = tuple(local.forms[f] for f, axis in pairs if (f, axis) in local.barred)
     if local.seen:
-        layout = first_layout(local, placed) or finest_layout(local, placed)
-        own = views(local, layout)
-        sums = tuple(tuple(dict.fromkeys(v for v in view if any(v))) for view in own.seen)
-        return Digits(local.size, own.digits, sums, rows, local.witnesses, reordered, local.owned)
+        return laid_digits(local, first_layout(local, placed) or finest_layout(local, placed))
     found: dict[tuple[Vector, tuple[bool, ...]], None] = {}
     for f, axis in pairs:
         found.setdefault((local.forms[f], tuple(axis in sees for sees in local.sees)))
@@ -76,6 +73,20 @@ def digits(local: Local, placed: Placed) -> Digits:
         for t in range(len(local.sees))
     )
     return Digits(local.size, forms, seen, rows, local.witnesses, reordered, local.owned)
+
+
+def laid_digits(local: Local, layout: Layout) -> Digits:
+    """Return what the laws say of a layout, where operands see sums of axes."""
+    inner = [any(local.forms[d.form][v] for d in layout) for v in range(local.size)]
+    rows = tuple(
+        tuple(dict.fromkeys(r for row in group if any(r := _restrict(row, inner))))
+        for group in local.rows
+    )
+    placed = sorted((d.form, d.axis) for d in layout)
+    reordered = tuple(local.forms[f] for f, axis in placed if (f, axis) in local.barred)
+    own = views(local, layout)
+    sums = tuple(tuple(dict.fromkeys(v for v in view if any(v))) for view in own.seen)
+    return Digits(local.size, own.digits, sums, rows, local.witnesses, reordered, local.owned)
 
 
 def placement_lemmas(local: Local, placed: Placed, names: Names | None = None) -> tuple[Lemma, ...]:

@@ -7,14 +7,17 @@ are left out; an instruction is written by its name and found again among those 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
+from hashlib import sha256
 from typing import Any, TypeAlias
 
 from isamap.hw.accelerator import Entry, Storage
 from isamap.ir import index as indices
 from isamap.ir import nodes
 from isamap.ir.dtype import DTYPES, DType
+from isamap.ir.printer import print_instruction
 from isamap.lower import nodes as lowered
 from isamap.mapping import matching
+from isamap.mapping.composed import Composed
 from isamap.schedule import schedule
 
 Json: TypeAlias = Any
@@ -46,7 +49,7 @@ def encode(value: object) -> Json:
         case DType():
             return {"type": value.name}
         case Entry():
-            return {"instruction": value.name}
+            return {"instruction": entry_key(value)}
         case tuple() | list():
             return [encode(part) for part in value]
         case Mapping():
@@ -59,6 +62,16 @@ def encode(value: object) -> Json:
                 if field.name != "span":
                     found[field.name] = encode(getattr(value, field.name))
             return found
+
+
+def entry_key(entry: Entry) -> str:
+    """Return what names an instruction: its name, and what a composed one is made of."""
+    if not isinstance(entry, Composed):
+        return entry.name
+    parts = [(part.entry.name, part.places) for part in entry.parts]
+    conditions = [condition.lemma for condition in entry.conditions]
+    made = repr((print_instruction(entry.instruction), parts, conditions))
+    return f"{entry.name} {sha256(made.encode()).hexdigest()[:16]}"
 
 
 def decode(data: Json, entries: Mapping[str, Entry], where: str = "") -> Any:

@@ -6,18 +6,18 @@ from math import prod
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import product
-from isamap.ir.nodes import Kernel
+from isamap.ir.nodes import Kernel, Permissions
 from isamap.ir.statements import bind_extents, zero_based
 from isamap.lower.nodes import Call, LoweredKernel
+from isamap.mapping.composed import conditions_of, parts_of
+from isamap.mapping.composite import layout_of
 from isamap.mapping.enumerate import components
 from isamap.mapping.filler import legal_filling
 from isamap.mapping.legal import legal_on_tile, violations
-from isamap.mapping.lemmas import Names, mixed_radix, placement_lemmas
-from isamap.mapping.linear import Vector
-from isamap.mapping.matching import Mapping
+from isamap.mapping.lemmas import Names, laid_digits, laws_of, mixed_radix, placement_lemmas
+from isamap.mapping.matching import Mapping, Matching
+from isamap.mapping.positions import digits, extent
 from isamap.mapping.problem import problem
-from isamap.mapping.room import axis_extent
-from isamap.mapping.rows import row
 from isamap.proof.bounds import memory_lemmas
 from isamap.proof.claim import Claim, Decision, Obligation, Open
 from isamap.proof.numbers import float_notes, integer_obligations
@@ -27,6 +27,7 @@ from isamap.proof.registers import register_flow
 from isamap.proof.walk import Malformed, sites
 from isamap.rewrite.rule import Rewriting
 from isamap.schedule.schedule import Schedule
+from isamap.solver.lemma import Lemma
 
 CODE = "code"
 """The subject of claims about the lowered kernel."""
@@ -101,18 +102,31 @@ def mapping_obligations(mapping: Mapping, kernel: Kernel, name: str) -> Iterator
     told = "; ".join(v.message for v in broken)
     text = f"{matching.needle.name} computes the statement by the four laws"
     yield Claim(name, "laws", text, "checker", _decided(not broken), detail=told)
-    whole = problem(matching.statement, matching.needle, matching.operands, kernel.permissions)
-    placed = whole.placed(matching.placements)
-    filling = legal_filling(whole, matching)
-    if placed is not None:
-        for component in components(whole.local(filling or whole.fillings[0])):
-            own = {form: n for n, form in enumerate(component.forms)}
-            part = frozenset((own[f], axis) for f, axis in placed if f in own)
-            names = Names(tuple(whole.variables[v] for v in component.variables), whole.operands)
-            for lemma in placement_lemmas(component.local, part, names):
-                yield Open(name, lemma)
+    yield from (Open(name, lemma) for lemma in _laws(matching, kernel.permissions))
     yield Open(name, mixed_radix())
+    for condition in conditions_of(matching.needle):
+        yield Open(name, condition.lemma)
     yield from _tile(mapping, kernel, name)
+
+
+def _laws(matching: Matching, permissions: Permissions) -> Iterator[Lemma]:
+    """Yield the laws as lemmas, for each component of variables; none of what is no placement."""
+    whole = problem(matching.statement, matching.needle, matching.operands, permissions)
+    filling = legal_filling(whole, matching) or whole.fillings[0]
+    if whole.seen:
+        layout = layout_of(whole, matching.placements)
+        if layout is not None:
+            names = Names(whole.variables, whole.operands)
+            yield from laws_of(laid_digits(whole.local(filling), layout), names)
+        return
+    placed = whole.placed(matching.placements)
+    if placed is None:
+        return
+    for component in components(whole.local(filling)):
+        own = {form: n for n, form in enumerate(component.forms)}
+        part = frozenset((own[f], axis) for f, axis in placed if f in own)
+        names = Names(tuple(whole.variables[v] for v in component.variables), whole.operands)
+        yield from placement_lemmas(component.local, part, names)
 
 
 def _tile(mapping: Mapping, kernel: Kernel, name: str) -> Iterator[Claim]:
@@ -120,11 +134,8 @@ def _tile(mapping: Mapping, kernel: Kernel, name: str) -> Iterator[Claim]:
     matching = mapping.matching
     inner = matching.inner
     tile = [mapping.tile.get(v, 1) for v in inner]
-    full = []
-    for axis in matching.needle.axes:
-        forms: list[Vector] = [row(form, inner) for form in matching.on_axis(axis.name)]
-        if axis_extent(forms, tile) > axis.extent:
-            full.append(axis.name)
+    on_axes = digits(matching, mapping.tile)
+    full = [a.name for a in matching.needle.axes if extent(on_axes[a.name]) > a.extent]
     sizes = ", ".join(f"{v}={t}" for v, t in zip(inner, tile, strict=True)) or "1"
     text = f"the tile {sizes} fits the axes of {matching.needle.name}"
     yield Claim(name, "tile", text, "checker", _decided(not full), detail=", ".join(full))
@@ -183,7 +194,8 @@ def _arrays(kernel: Kernel, lowered: LoweredKernel) -> Claim:
 
 def used_instructions(evidence: Evidence) -> tuple[str, ...]:
     """Return the names of all instructions of the mappings and of the code, sorted."""
-    names = {s.mapping.matching.needle.name for s in evidence.schedule.statements}
+    needles = [s.mapping.matching.needle for s in evidence.schedule.statements]
+    names = {name for needle in needles for name in parts_of(needle)}
     names |= {s.node.instruction for s in sites(evidence.lowered) if isinstance(s.node, Call)}
     return tuple(sorted(names))
 

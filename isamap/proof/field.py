@@ -7,7 +7,7 @@ known (:mod:`isamap.interp.free`); kernels with these, and integer types, whose 
 shows, are run in the declared types besides.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
@@ -20,10 +20,12 @@ from isamap.interp.arguments import bind_symbols, inputs_of, outputs_of
 from isamap.interp.arithmetic import free
 from isamap.interp.compare import compare
 from isamap.interp.field import MERSENNE
+from isamap.interp.free import Free
 from isamap.interp.inputs import random_inputs
 from isamap.interp.rounding import Values, literal_value
 from isamap.interp.run import interpret
 from isamap.interp.setup import box_of
+from isamap.ir.dtype import DType
 from isamap.ir.nodes import Buffer, Expr, Kernel, Op
 from isamap.ir.operations import REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses
@@ -105,6 +107,20 @@ def field_check(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Unsaturated(Free):
+    """Where only instructions saturate and the kernel does not, it must never take effect.
+
+    Whether it may is another claim's business, and is seen in the declared types.
+    """
+
+    def operation(
+        self, op: str, arguments: tuple[DType, ...], result: DType
+    ) -> Callable[..., Values]:
+        """Return the function that stands for an operation."""
+        return (lambda x: x) if op == "sat" else Free.operation(self, op, arguments, result)
+
+
 # --- runs ---------------------------------------------------------------------------------------
 class _Runs:
     """Runs of both, and what they amount to."""
@@ -114,6 +130,7 @@ class _Runs:
         self.in_field = self.exact = 0
         self.probability = 0.0
         self.free_functions = free_functions(kernel)
+        self.arithmetic = free() if "sat" in self.free_functions else _Unsaturated()
         self.types = {b.name: b.dtype for b in kernel.buffers}
 
     def compare(self, symbols: dict[str, int], seeds: Sequence[int]) -> str:
@@ -121,7 +138,7 @@ class _Runs:
         missed = 1.0
         for seed in seeds:
             arrays = self._elements(symbols, seed)
-            expected = interpret(self.kernel, arrays, symbols, free())
+            expected = interpret(self.kernel, arrays, symbols, self.arithmetic)
             try:
                 actual = run_lowered(
                     self.lowered,
@@ -129,7 +146,7 @@ class _Runs:
                     arrays,
                     symbols,
                     kernel=self.kernel,
-                    arithmetic=free(),
+                    arithmetic=self.arithmetic,
                 )
             except (LoweredFault, ArgumentsError) as fault:
                 return str(fault)

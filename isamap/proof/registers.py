@@ -204,6 +204,8 @@ def _elements(
     inside = np.ones(points, np.bool_)
     for place, size in zip(places, own, strict=True):
         inside &= (place >= 0) & (place < size)
+    if prod(own) == prod(shape):
+        shape = own  # the same elements in the same order, however they are grouped
     if len(own) != len(shape) or any(n > held for n, held in zip(own, shape, strict=True)):
         return None
     if not inside.all() and (is_write or operand.pad is None):

@@ -11,15 +11,19 @@ from isamap.diagnostics import CertificateError, Diagnostic, IsamapError, Source
 from isamap.hw.accelerator import Accelerator, Entry, Storage
 from isamap.ir.nodes import Kernel
 from isamap.ir.printer import print_instruction, print_kernel
-from isamap.mapping.needles import needles
+from isamap.ir.ranges import intervals_before
+from isamap.ir.statements import bind_extents, zero_based
+from isamap.mapping.compose import compositions
+from isamap.mapping.matching import Needle
+from isamap.mapping.needles import Needles, needles
 from isamap.proof.certificate import Certificate
 from isamap.proof.claim import Claim
-from isamap.proof.codec import Json, Unreadable, decode, encode
+from isamap.proof.codec import Json, Unreadable, decode, encode, entry_key
 from isamap.proof.evidence import Evidence, used_instructions
 from isamap.proof.field import FieldCheck
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
-from isamap.rewrite.rules import RULES
+from isamap.rewrite.rules import rules_for
 from isamap.text.load import parse_instructions, parse_module
 
 VERSION = 1
@@ -117,24 +121,26 @@ def read_evidence(data: Mapping[str, Any]) -> Evidence:
     try:
         kernel = _kernel(data["kernel"])
         machine = _machine(data["hardware"])
+        rewritings = _rewritings(kernel, machine, data["rewritings"])
+        mapped = rewritings[-1].kernel if rewritings else kernel
+        index = needles(machine)
+        made = _composed(mapped, index)
         entries = {entry.name: entry for entry in machine.entries}
+        entries |= {entry_key(needle.entry): needle.entry for needle in made}
         schedule = decode(data["schedule"], entries, "schedule")
         code = data["lowered"]["code"]
         if digest(code) != data["lowered"]["digest"]:
             raise _wrong("E773", "lowered.code is not what lowered.digest says")
         lowered = decode(code, entries, "lowered.code")
-        rewritings = _rewritings(kernel, data["rewritings"])
     except Unreadable as error:
         raise _wrong("E773", str(error)) from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _wrong("E773", f"a part is missing or misplaced: {error!r}") from None
-    index = needles(machine)
     for n, statement in enumerate(schedule.statements):
         needle = statement.mapping.matching.needle
-        if needle not in index.readings(needle.entry).needles:
+        if needle not in (*made, *index.readings(needle.entry).needles):
             text = f"schedule.statements[{n}]: {needle.name} cannot be read like that"
             raise _wrong("E774", text)
-    mapped = rewritings[-1].kernel if rewritings else kernel
     return Evidence(kernel, rewritings, mapped, machine, schedule, lowered)
 
 
@@ -175,13 +181,26 @@ def _machine(data: Mapping[str, Any]) -> Accelerator:
     )
 
 
-def _rewritings(kernel: Kernel, data: list[Mapping[str, Any]]) -> tuple[Rewriting, ...]:
+def _composed(kernel: Kernel, index: Needles) -> tuple[Needle, ...]:
+    """Return the instructions in sequence that compute a statement of a kernel, proved anew."""
+    found: list[Needle] = []
+    for n, statement in enumerate(bind_extents(kernel).statements):
+        known = intervals_before(kernel, n)
+        roots = compositions(zero_based(statement), index, 0, known).roots
+        found += [needle for needle, _ in roots]
+    return tuple(found)
+
+
+def _rewritings(
+    kernel: Kernel, machine: Accelerator, data: list[Mapping[str, Any]]
+) -> tuple[Rewriting, ...]:
     """Apply the rules again, and return what they give."""
+    bodies = [statement for e in machine.entries for statement in e.instruction.statements]
     found: list[Rewriting] = []
     current = normal(kernel)
     for n, one in enumerate(data):
-        rules = [rule for name, rule in RULES if name == one["rule"]]
-        candidates = [r for rule in rules for r in rule(current, int(one["statement"]))]
+        rules = rules_for(bodies, (str(one["rule"]),))
+        candidates = [r for _, rule in rules for r in rule(current, int(one["statement"]))]
         same = [r for r in candidates if print_kernel(r.kernel) == one["kernel"]]
         if not same:
             text = f"rewritings[{n}]: the rule {one['rule']} does not give this kernel"

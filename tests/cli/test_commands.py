@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -146,3 +148,25 @@ def test_run_that_would_take_too_long_is_exit_6(isamap: "Run", matmul: Path) -> 
     done = isamap("run", matmul, "--hw", "gemm16", *sizes)
     assert done.code == 6
     assert "--simulate" in done.err
+
+
+def test_a_certificate_is_saved_and_checked_in_another_process(
+    isamap: "Run", tmp_path: Path
+) -> None:
+    path = tmp_path / "mm.proof.json"
+    kernel = str(Path(__file__).parent / "golden" / "mm.ir")
+    machine = str(Path(__file__).parent / "golden" / "toy.yaml")
+    saved = isamap("prove", kernel, "--hw", machine, "--save", str(path))
+    assert saved.code == 0
+    assert f"saved     {path}" in saved.out
+    command = [sys.executable, "-m", "isamap", "prove", "--check", str(path)]
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert "proved: of its claims" in again.stdout
+    path.write_text(path.read_text().replace("one element of the kernel's", "no element"))
+    wrong = isamap("prove", "--check", str(path))
+    assert wrong.code == 1
+    assert "error[E775]" in wrong.err
+    assert isamap("prove", "--check", str(tmp_path / "none.json")).code == 1
+    assert isamap("prove", "--check", str(path), "--hw", machine).code == 2
+    assert isamap("prove", "--hw", machine).code == 2

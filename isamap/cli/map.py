@@ -40,7 +40,7 @@ Examples
     "prove",
     default=True,
     show_default=True,
-    help="Prove mapping and code as far as half a second allows; see 'isamap prove'.",
+    help="Prove mapping and code as far as a second allows; see 'isamap prove'.",
 )
 @click.option("--all", "everything", is_flag=True, help="List every legal mapping.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")

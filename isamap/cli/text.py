@@ -134,6 +134,9 @@ def _placed(mapping: LegalMapping, axis: str, tile: Mapping[str, int]) -> str:
 def _statement_lines(report: Report, statement: StatementResult, everything: bool) -> list[str]:
     result = report.result
     lines = wrap(print_statement(statement.statement).strip(), "", "    ")
+    if len(statement.covers) > 1:
+        text = f"computed together: {', '.join(statement.covers[:-1])} and {statement.covers[-1]}"
+        lines += wrap(text, "    ")
     estimates = {s.mapping: s.cycles for s in statement.scheduled if s.cycles is not None}
     rest = [i for i in range(len(statement.mappings)) if i not in estimates]
     order = [*sorted(estimates, key=lambda i: (i != statement.chosen, estimates[i])), *rest]

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Literal
 
 from isamap.diagnostics import Span
+from isamap.ir.constraint import Constraint
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Buffer, Instruction
 
@@ -58,7 +59,8 @@ class Entry:
     one of them. ``emit`` is the C template: ``{operand}`` is a register's variable, a pointer to
     the first element of an operand in memory, or a literal; ``{extent}`` an integer expression;
     ``{T}`` the name of the type bound to a type parameter; doubled braces are braces.  ``align``
-    gives the bytes to which an operand in memory must be aligned.
+    gives the bytes to which an operand in memory must be aligned.  ``same`` are operands that must
+    be one register, ``constraints`` what must hold of axes and extents at every use.
     """
 
     instruction: Instruction
@@ -71,6 +73,15 @@ class Entry:
     area: Fraction | None = None
     source: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    same: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+
+    @property
+    def overwritten(self) -> str | None:
+        """The input whose register the result must take, if the description says so."""
+        outputs = {operand.name for operand in self.outputs}
+        inputs = [name for name in self.same if name not in outputs]
+        return inputs[0] if inputs and len(inputs) < len(self.same) else None
 
     @property
     def name(self) -> str:

@@ -9,7 +9,9 @@ from isamap.hw.document import Document
 from isamap.hw.schema import InstructionModel, StorageModel
 from isamap.hw.template import Placeholder, Stray, scan
 from isamap.hw.yaml_nodes import Scalar
+from isamap.ir.constraint import Constraint
 from isamap.ir.nodes import Buffer, Extent, Instruction
+from isamap.text.constraints import ConstraintError, parse_constraint
 
 _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     # kind: fields it must have, fields it may have
@@ -89,6 +91,7 @@ def check_entry(
     for operand in instruction.places:
         yield from _check_operand(entry, operand, machine, operand.span or place)
     yield from _check_align(document, index, entry, machine)
+    yield from _check_same(document, index, entry)
     if entry.emit is not None:
         yield from _check_template(document, index, entry)
 
@@ -162,6 +165,55 @@ def _check_align(
         if storage.kind not in ("memory", "scratchpad"):
             message = f"operand '{name}' is in {_article(storage.kind)}: it has no alignment"
             yield fail("E117", message, span)
+
+
+def _check_same(document: Document, index: int, entry: Entry) -> Iterator[Diagnostic]:
+    """Yield what keeps operands from being one register."""
+    operands = {operand.name: operand for operand in entry.instruction.places}
+    if not entry.same:
+        return
+    span = document.span("instructions", index, "same")
+    for name in entry.same:
+        if name not in operands:
+            yield fail("E126", f"'{entry.name}' has no operand '{name}' to be the same", span)
+            return
+    own = [operands[name] for name in entry.same]
+    first = own[0]
+    if len(set(entry.same)) < 2:
+        yield fail("E126", "it takes two operands to be one register", span)
+    for other in own[1:]:
+        if (other.storage, other.dtype, other.shape) != (first.storage, first.dtype, first.shape):
+            message = f"'{other.name}' and '{first.name}' cannot be one register"
+            yield fail("E126", message, span, "they differ in storage, type or shape")
+    outputs = [operand.name for operand in own if operand.role in ("out", "inout")]
+    if len(outputs) > 1 or any(operand.role == "inout" for operand in own):
+        message = "an operand that is read and written has its register already"
+        yield fail("E126", message, span, "give one 'out' and the inputs that it overwrites")
+
+
+def parsed_constraints(
+    document: Document, index: int, model: InstructionModel, instruction: Instruction
+) -> tuple[tuple[Constraint, ...], tuple[Diagnostic, ...]]:
+    """Return an instruction's constraints, and what is wrong with those that are none."""
+    found: list[Constraint] = []
+    faults: list[Diagnostic] = []
+    known = {v.name for s in instruction.statements for v in s.variables}
+    known |= {extent.name for extent in instruction.extents}
+    for position, text in enumerate(model.constraints):
+        place = ("instructions", index, "constraints", position)
+        span = document.span(*place) if len(model.constraints) > 1 else document.span(*place[:3])
+        try:
+            constraint = parse_constraint(text)
+        except ConstraintError as error:
+            faults.append(fail("E125", f"the constraint '{text}': {error}", span))
+            continue
+        if unknown := sorted(constraint.names - known):
+            message = f"'{unknown[0]}' is no axis or extent of '{instruction.name}'"
+            hint = f"they are: {', '.join(sorted(known)) or 'none'}"
+            faults.append(fail("E125", message, span, hint))
+        else:
+            found.append(constraint)
+    return tuple(found), tuple(faults)
 
 
 def _check_template(document: Document, index: int, entry: Entry) -> Iterator[Diagnostic]:

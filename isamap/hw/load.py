@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from isamap.hw.check import (
     check_storage,
     check_unique,
     check_within,
+    parsed_constraints,
 )
 from isamap.hw.document import Document, read_document
 from isamap.hw.native import best_shipped
@@ -221,7 +223,9 @@ def _merge_entries(
         for index, model in enumerate(document.model.instructions):
             collector.extend(check_model(document, index, model, machine))
             for instruction in _instructions(document, index, machine, collector):
-                entry = _entry(document.model, model, instruction)
+                constraints, faults = parsed_constraints(document, index, model, instruction)
+                collector.extend(faults)
+                entry = replace(_entry(document.model, model, instruction), constraints=constraints)
                 collector.extend(check_entry(document, index, entry, machine))
                 entries.append((index, entry))
             if len(merged) + len(entries) > _MAX_INSTRUCTIONS:
@@ -265,6 +269,7 @@ def _entry(
         align=dict(model.align),
         energy=model.energy,
         area=model.area,
+        same=model.same,
         source=model.source or description.source,
         span=instruction.span,
     )

@@ -200,6 +200,12 @@ class InstructionModel(Model):
     align: dict[Name, Power] = Field(
         default_factory=dict, description="bytes to which an operand in memory must be aligned"
     )
+    same: tuple[Name, ...] = Field(
+        (), description="operands that must be one register, as where an input is overwritten"
+    )
+    constraints: Words = Field(
+        (), description="what must hold of axes and extents at every use, as in 'k % 4 == 0'"
+    )
     energy: Energy | None = Field(None, description="energy of one, as in '12 pJ'")
     area: Area | None = Field(None, description="silicon area, as in '350 um2'")
     source: Text | None = Field(None, description="where the figures come from")

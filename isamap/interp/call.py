@@ -21,7 +21,17 @@ from isamap.interp.run import occurrences
 from isamap.interp.setup import box_of, split
 from isamap.interp.tables import table_array
 from isamap.ir.index import Index
-from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Instruction, Literal, Op, Statement
+from isamap.ir.nodes import (
+    Access,
+    Buffer,
+    Coordinate,
+    Expr,
+    Instruction,
+    Literal,
+    Op,
+    Reduce,
+    Statement,
+)
 from isamap.ir.operations import REDUCTION_OPERATIONS
 from isamap.ir.statements import identity
 
@@ -202,6 +212,8 @@ class Plan:
                 parts = [self._compile(arg, box) for arg in args]
                 function = self.arithmetic.operation(op, tuple(a.dtype for a in args), dtype)
                 return _applied(function, parts)
+            case Reduce():
+                raise AssertionError("what a text says is executed, not what stands for it")
             case _:
                 assert_never(expr)
 

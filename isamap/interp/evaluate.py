@@ -11,7 +11,7 @@ from isamap.interp.arithmetic import Arithmetic
 from isamap.interp.cells import Box, Cell, Linear, linear, strided
 from isamap.interp.rounding import Values
 from isamap.ir.index import Index
-from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Literal, Op, Statement
+from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Literal, Op, Reduce, Statement
 
 
 class Observer(Protocol):
@@ -82,6 +82,8 @@ class Evaluator:
                 parts = [self.compile(arg, statement) for arg in args]
                 function = self.arithmetic.operation(op, tuple(a.dtype for a in args), dtype)
                 return _applied(function, parts)
+            case Reduce():
+                raise AssertionError("what a text says is interpreted, not what stands for it")
             case _:
                 assert_never(expr)
 

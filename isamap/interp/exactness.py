@@ -19,7 +19,7 @@ from isamap.interp.setup import box_of, split
 from isamap.interp.tables import table_array
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, Name
-from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Kernel, Literal, Op, Statement
+from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Kernel, Literal, Op, Reduce, Statement
 
 _FINEST = 40
 """Grids finer than 2**-40 are no grids."""
@@ -139,6 +139,8 @@ class _Reader:
                 if approximate and op in ("/", "sqrt"):
                     return _LOOSE
                 return _of_operation(op, [self.of(arg) for arg in args], dtype)
+            case Reduce():
+                return _LOOSE
 
     def _of_index(self, index: Index) -> Fact:
         ranges = {name: (start, start + count - 1) for name, start, count in self.box}

@@ -34,13 +34,25 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
+class Contents:
+    """The elements of a table, in row-major order, and its shape in numbers."""
+
+    shape: tuple[int, ...]
+    elements: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
-    """An element of a buffer; ``indices`` has one expression per dimension."""
+    """An element of a buffer; ``indices`` has one expression per dimension.
+
+    ``contents`` are those of a table.
+    """
 
     buffer: str
     indices: tuple[Index, ...]
     dtype: DType
     span: Span | None = _span()
+    contents: Contents | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +74,23 @@ class Op:
     span: Span | None = _span()
 
 
-Expr: TypeAlias = Literal | Access | Coordinate | Op
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """A reduction within an expression: of ``body``, over all values of ``variables``.
+
+    It begins with the reduction's identity.  No text is read as one: it stands for a statement
+    whose result only the expression uses, and whose variables are those of the statement around it
+    (:mod:`isamap.ir.inline`).
+    """
+
+    reduction: Reduction
+    variables: tuple[str, ...]
+    body: "Expr"
+    dtype: DType
+    span: Span | None = _span()
+
+
+Expr: TypeAlias = Literal | Access | Coordinate | Op | Reduce
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +115,6 @@ class Statement:
     value: Expr
     variables: tuple[Variable, ...]
     span: Span | None = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """The elements of a table, in row-major order, and its shape in numbers."""
-
-    shape: tuple[int, ...]
-    elements: tuple[Literal, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from isamap.ir.nodes import (
     Permissions,
     Program,
     Range,
+    Reduce,
     Statement,
     TimeLoop,
 )
@@ -180,6 +181,8 @@ def _text(expr: Expr, level: int, typed: bool) -> str:
             return _coordinate(index, str(dtype))
         case Op():
             return _operation(expr, level, typed)
+        case Reduce(reduction, variables, body, _):
+            return f"({reduction} over {', '.join(variables)}: {_text(body, 0, typed)})"
 
 
 def _coordinate(index: Index, dtype: str) -> str:

@@ -11,7 +11,7 @@ from math import prod
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, const
 from isamap.ir.literal import value
-from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Kernel, Literal, Op, Statement
+from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Kernel, Literal, Op, Reduce, Statement
 from isamap.ir.statements import bind_extents, identity
 
 
@@ -95,6 +95,10 @@ def _declared(buffer: Buffer) -> Interval | None:
 
     Each element of an ``out`` or a ``local`` is written before it is read.
     """
+    if not buffer.dtype.is_float and buffer.contents is not None:
+        numbers = [int(value(literal)) for literal in buffer.contents.elements]
+        found = Interval(min(numbers), max(numbers))
+        return found if buffer.pad is None else found | _of_literal(buffer.pad)
     if buffer.dtype.is_float or buffer.values is None:
         return None
     found = _of_literal(buffer.values[0]) | _of_literal(buffer.values[1])
@@ -179,6 +183,8 @@ class _Reader:
                 return self._index(index) or full(dtype)
             case Op(_, _, dtype):
                 return wrapped(self.exact(expr), dtype)
+            case Reduce(_, _, _, dtype):
+                return full(dtype)
 
     def exact(self, expr: Op) -> Interval:
         """Return the values of an operation before they wrap or saturate."""

@@ -5,7 +5,17 @@ from dataclasses import replace
 
 from isamap.ir.dtype import DType
 from isamap.ir.index import Div, Index, Mod, Name, Read, const, var
-from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Literal, Op, Reduction, Statement
+from isamap.ir.nodes import (
+    Access,
+    Coordinate,
+    Expr,
+    Kernel,
+    Literal,
+    Op,
+    Reduce,
+    Reduction,
+    Statement,
+)
 
 
 def accesses(expr: Expr) -> tuple[Access, ...]:
@@ -15,8 +25,32 @@ def accesses(expr: Expr) -> tuple[Access, ...]:
             return (expr,)
         case Op(_, args, _):
             return tuple(access for arg in args for access in accesses(arg))
+        case Reduce(_, _, body, _):
+            return accesses(body)
         case Literal() | Coordinate():
             return ()
+
+
+def reduces(expr: Expr) -> tuple[Reduce, ...]:
+    """Return the reductions within an expression, left to right; none is in another."""
+    match expr:
+        case Reduce():
+            return (expr,)
+        case Op(_, args, _):
+            return tuple(found for arg in args for found in reduces(arg))
+        case Literal() | Access() | Coordinate():
+            return ()
+
+
+def operations(expr: Expr) -> int:
+    """Return how many operations an expression holds, a reduction counting as one."""
+    match expr:
+        case Op(_, args, _):
+            return 1 + sum(map(operations, args))
+        case Reduce(_, _, body, _):
+            return 1 + operations(body)
+        case Literal() | Access() | Coordinate():
+            return 0
 
 
 def names(expr: Expr) -> frozenset[str]:
@@ -33,6 +67,8 @@ def substitute_expr(expr: Expr, values: Mapping[str, Index | int]) -> Expr:
             return replace(expr, index=index.substitute(values))
         case Op(_, args, _):
             return replace(expr, args=tuple(substitute_expr(arg, values) for arg in args))
+        case Reduce(_, _, body, _):
+            return replace(expr, body=substitute_expr(body, values))
         case Literal():
             return expr
 
@@ -95,6 +131,8 @@ def read_indices(expr: Expr) -> tuple[Index, ...]:
             return (index,)
         case Op(_, args, _):
             return tuple(index for arg in args for index in read_indices(arg))
+        case Reduce(_, _, body, _):
+            return read_indices(body)
         case Literal():
             return ()
 

@@ -323,7 +323,7 @@ class Nest:
         if not self.context.kernel.permissions.reassociate:
             return calls
         most: list[tuple[int, ...]] = []
-        for _, expr in self.at.matching.operands:
+        for _, expr in self.at.matching.fed:
             for access in accesses(expr)[:1]:
                 keys = [
                     tuple(here.at(index).offset for index in access.indices) for here, _ in calls
@@ -341,7 +341,7 @@ class Nest:
         partial = here.partial(self.at.tile)
         operands: list[tuple[str, Operand]] = []
         symbols: dict[str, Index] = {}
-        for name, _ in self.at.matching.operands:
+        for name, _ in self.at.matching.fed:
             if name == needle.tied and self.at.result_in_memory:
                 continue  # it lies where the result goes
             made = self.at.input(name, partial)

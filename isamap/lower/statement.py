@@ -115,7 +115,7 @@ class StatementLowering:
     def _references(self) -> dict[str, dict[Access, Reference]]:
         treatments = iter(self.schedule.operands)
         table: dict[str, dict[Access, Reference]] = {}
-        for operand, expr in self.matching.operands:
+        for operand, expr in self.matching.fed:
             table[operand] = {}
             for access in dict.fromkeys(accesses(expr)):
                 treatment = next(treatments, "direct")
@@ -262,7 +262,7 @@ class StatementLowering:
         expr = self.matching.bound(tied)
         if expr == target:
             return ()
-        others = [e for operand, e in self.matching.operands if operand != tied]
+        others = [e for operand, e in self.matching.fed if operand != tied]
         if any(a.buffer == target.buffer for e in (expr, *others) for a in accesses(e)):
             raise _bad(f"operand '{tied}' of {self.needle.name} would overwrite what is read")
         if not isinstance(expr, Access):

@@ -27,10 +27,11 @@ def fillers(
     constants = dict(filling.constants)
     bound = dict(matching.operands)
     read = operand_accesses(matching.needle)
+    built_in = bound.keys() - dict(matching.fed).keys()
     result: dict[str, Literal | None] = {}
     for n, name in enumerate(whole.operands[1:], 1):
         expr = bound[name]
-        if whole.is_fixed(n):
+        if whole.is_fixed(n) or name in built_in:
             result[name] = None
         elif isinstance(expr, Literal):
             result[name] = expr

@@ -1,6 +1,7 @@
 """All mappings of one statement on a machine."""
 
 from functools import lru_cache
+from itertools import islice
 from math import prod
 from operator import itemgetter
 
@@ -10,18 +11,23 @@ from isamap.ir.nodes import Permissions, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.ranges import Intervals
 from isamap.ir.statements import zero_based
+from isamap.mapping.allowed import refusal
 from isamap.mapping.compose import compositions
 from isamap.mapping.composite import arrangements
+from isamap.mapping.demands import is_restricted
 from isamap.mapping.enumerate import enumerate_matchings
 from isamap.mapping.linear import primitive
 from isamap.mapping.matching import Enumeration, Mapping, Needle
 from isamap.mapping.needles import Bindings, Needles, covered, needles, roots
 from isamap.mapping.positions import digits, sums
 from isamap.mapping.rows import as_form, row
-from isamap.mapping.tile import MOST_CANDIDATES, tiles
+from isamap.mapping.tile import MOST_CANDIDATES, MOST_TILES, tiles
 
 LIMIT = 4096
 """Mappings of a statement that are listed unless more are asked for."""
+
+MOST_RESTRICTED = 256
+"""Tiles of a matching that are looked at where an instruction restricts them."""
 
 FEW_MATCHINGS = 64
 """Where a binding has more, fewer tiles of each are looked at."""
@@ -57,13 +63,19 @@ def enumerate_mappings(
         if not complete:
             reasons.append(f"{needle.name}: {reason}")
         head = _head(needle, operands)
+        restricted = is_restricted(needle.entry)
         weight = covered(needle)
         pace = prod(axis.extent for axis in needle.axes) / float(needle.entry.throughput or 1)
         arranged = [a for m in matchings for a in arrangements(m, permissions)]
         scarce = max(1.0, len(arranged) / FEW_MATCHINGS)
         candidates = max(128, int(MOST_CANDIDATES / scarce**2))
         for matching in arranged:
-            for mapping in tiles(matching, candidates=candidates):
+            if not restricted:
+                tiled = tiles(matching, candidates=candidates)
+            else:
+                many = tiles(matching, MOST_RESTRICTED, candidates=candidates)
+                tiled = tuple(islice((m for m in many if not refusal(m)), MOST_TILES))
+            for mapping in tiled:
                 work = _work(mapping)
                 rank = (-weight, -round(mapping.utilisation * pace, 6), f"{head} {work}")
                 # A tile with an extent of 1 is also a tile of the matching without that variable.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index, Name, const, row_major
 from isamap.ir.nodes import Access, Buffer, Literal
+from isamap.mapping.demands import broken
 from isamap.mapping.fragment import Fragment, Reference
 
 
@@ -101,7 +102,28 @@ def fit_or_why(
                 return f"{name} cannot take every number of elements along {axis}"
             if limits.setdefault(limit, dim) != dim:
                 return f"one extent of {name} bounds two axes"
+    if entry.constraints and (text := _broken(entry, axes, fragment, packed, limits, pitches)):
+        return f"its constraint {text} may not hold"
     return Fit(tuple(limits.items()), tuple(pitches.items()))
+
+
+def _broken(
+    entry: Entry,
+    axes: tuple[str, ...],
+    fragment: Fragment,
+    packed: bool,
+    limits: dict[str, int],
+    pitches: dict[str, Index],
+) -> str:
+    """Return the constraint that some number of live elements breaks, or nothing."""
+    counts: dict[str, range] = {}
+    for dim, axis in enumerate(axes):
+        whole = fragment.shape[dim] if packed else fragment.extent(dim)
+        short = any(digit.variable in fragment.partial for digit in fragment.dims[dim])
+        counts[axis] = range(1 if short and not packed else whole, whole + 1)
+    for limit, dim in limits.items():
+        counts[limit] = counts[axes[dim]]
+    return broken(entry, counts, pitches)
 
 
 def _text(filler: Literal | None) -> str:

@@ -9,7 +9,7 @@ from itertools import combinations, product
 from typing import TypeAlias
 
 from isamap.ir.dtype import DType
-from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduction
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduce, Reduction
 from isamap.ir.statements import accesses, identity
 
 Value: TypeAlias = Fraction | float | bool
@@ -193,7 +193,7 @@ def _evaluate(expr: Expr, held: dict[str, Value | None], finite: bool) -> Value 
             return _number(expr)
         case Access(buffer, _, _):
             return held.get(buffer)
-        case Coordinate():
+        case Coordinate() | Reduce():
             return None
         case Op(op, args, dtype):
             values = [_evaluate(arg, held, finite) for arg in args]

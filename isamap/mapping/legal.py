@@ -19,6 +19,7 @@ from isamap.ir.statements import read_indices
 from isamap.mapping import functional
 from isamap.mapping.composite import layout_of
 from isamap.mapping.filler import legal_filling
+from isamap.mapping.groups import whole_variables
 from isamap.mapping.killing import best_fillings
 from isamap.mapping.laws import Breach, breaches
 from isamap.mapping.matching import Axis, Matching
@@ -48,6 +49,10 @@ def violations(
 ) -> tuple[Violation, ...]:
     """Return the laws that a matching breaks; none if it is legal for every tile that fits."""
     whole = problem(matching.statement, matching.needle, matching.operands, permissions)
+    outer = whole_variables(matching.statement) - set(matching.inner)
+    if outer:
+        text = f"what comes after the reduction over {min(outer)} needs all of it at once"
+        return (Violation(3, text),)
     if legal_filling(whole, matching) is not None:
         return ()
     filling = whole.fillings[0]
@@ -106,6 +111,9 @@ def legal_on_tile(
     """
     needle = matching.needle
     names = matching.inner
+    extents = {v.name: v.extent.constant for v in matching.statement.variables}
+    if any(tile.get(v, 1) != extents[v] for v in whole_variables(matching.statement)):
+        return False
     x = _grid(names, [tile.get(name, 1) for name in names])
     image = _image(matching, {name: tile.get(name, 1) for name in names}, x)
     if image is None:
@@ -146,10 +154,10 @@ def _silent(
 
 def _killing(matching: Matching, permissions: Permissions) -> Iterator[tuple[frozenset[str], ...]]:
     """Yield the killing sets of each choice of constants in unused elements."""
-    fixed = tuple((n, e) for n, e in matching.operands if isinstance(e, Literal))
-    free = tuple(n for n, e in matching.operands if not isinstance(e, Literal))
-    needle = matching.needle
-    for filling in best_fillings(needle.value, needle.reduction, free, fixed, permissions.finite):
+    fixed = tuple((n, e) for n, e in matching.fed if isinstance(e, Literal))
+    free = tuple(n for n, e in matching.fed if not isinstance(e, Literal))
+    reduction, body = matching.needle.repeated
+    for filling in best_fillings(body, reduction, free, fixed, permissions.finite):
         yield filling.sets
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index
-from isamap.ir.nodes import Access, Expr, Reduction, Statement
+from isamap.ir.nodes import Access, Expr, Literal, Reduction, Statement
+from isamap.ir.statements import reduces
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class Needle:
     ``r``, and ``c += a*b`` is also ``c = c0 + a*b``.  ``target`` is the access of the written
     operand; ``value`` is the body, whose :class:`Access` leaves name operands.  ``tied`` is the
     input operand that must be the same register as the target's (None: there is none; for an
-    ``inout`` target read as a reduction it is the target itself).
+    ``inout`` target read as a reduction it is the target itself).  ``fixed`` are operands that hold
+    constants, with their accesses: ``value`` is what the instruction computes then.
     """
 
     entry: Entry
@@ -46,6 +48,13 @@ class Needle:
     value: Expr
     axes: tuple[Axis, ...]
     tied: str | None
+    fixed: tuple[tuple[Access, Literal], ...] = ()
+
+    @property
+    def repeated(self) -> tuple[Reduction, Expr]:
+        """What is done for each iteration: the reduction within the body, if there is one."""
+        found = reduces(self.value)
+        return (found[0].reduction, found[0].body) if found else (self.reduction, self.value)
 
     @property
     def name(self) -> str:
@@ -80,6 +89,12 @@ class Matching:
     needle: Needle
     operands: tuple[tuple[str, Expr], ...]
     placements: tuple[Placement, ...]
+
+    @property
+    def fed(self) -> tuple[tuple[str, Expr], ...]:
+        """The operands that are brought to the instruction: all but the tables in it."""
+        own = self.needle.entry.instruction
+        return tuple((n, e) for n, e in self.operands if own.operand(n).contents is None)
 
     def on_axis(self, axis: str) -> tuple[Index, ...]:
         """Return the forms on an axis, outermost digit first."""

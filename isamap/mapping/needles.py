@@ -6,14 +6,14 @@ from typing import TypeAlias
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import var
-from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduction, Statement
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduce, Reduction, Statement
 from isamap.ir.operations import OPERATIONS, REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses
 from isamap.mapping.makers import Makers
 from isamap.mapping.matching import Needle
 from isamap.mapping.orders import OperandOrders, Renaming, automorphisms
 from isamap.mapping.pattern import bindings, size
-from isamap.mapping.readings import CASTS, REDUCTIONS, Readings, read_entry
+from isamap.mapping.readings import CASTS, REDUCTIONS, Readings, is_plain, read_entry
 
 Key: TypeAlias = tuple[Reduction, str, str]
 """Reduction, root operation of the body ('' for a leaf), type of the body."""
@@ -61,7 +61,7 @@ class Needles:
 
     def automorphisms(self, needle: Needle) -> tuple[Renaming, ...]:
         """Return the permutations of operands under which an instruction is the same."""
-        key = needle.name, needle.reduction, needle.tied
+        key = needle.name, needle.reduction, needle.tied, needle.value
         if key not in self._symmetries:
             self._symmetries[key] = automorphisms(needle, self._kinds)
         return self._symmetries[key]
@@ -76,9 +76,8 @@ def needles(accelerator: Accelerator) -> Needles:
     found = Needles(accelerator, {s.name: s.kind for s in accelerator.storages})
     # Masked forms last, so that the full instruction is met first.
     for entry in sorted(accelerator.entries, key=_is_ranged):
-        if len(entry.instruction.statements) == 1:
-            for key in _keys(entry.instruction.statements[0]):
-                found._entries.setdefault(key, []).append(entry)
+        for key in _entry_keys(entry, found):
+            found._entries.setdefault(key, []).append(entry)
     return found
 
 
@@ -112,9 +111,10 @@ def programs(
 ) -> tuple[Bindings, ...]:
     """Return the ways to bind a needle's operands that count, as in :func:`roots`."""
     order = [o.name for o in needle.entry.instruction.operands]
+    held: dict[str, Expr] = {access.buffer: literal for access, literal in needle.fixed}
+    whole = ({**binding, **held} for binding in _bindings(statement, needle, found, orders))
     return tuple(
-        tuple((name, binding[name]) for name in order if name in binding)
-        for binding in _bindings(statement, needle, found, orders)
+        tuple((name, binding[name]) for name in order if name in binding) for binding in whole
     )
 
 
@@ -131,7 +131,8 @@ def _bindings(
         ]
         if orders in (None, "distinct"):
             keys.append(_program(needle, needle.value, binding))
-        if seen.isdisjoint(keys) and _immediates_fit(found, needle, binding):
+        fits = _immediates_fit(found, needle, binding) and _parts_fit(needle, binding)
+        if seen.isdisjoint(keys) and fits:
             seen.update(keys)
             yield binding
 
@@ -142,16 +143,34 @@ def covered(needle: Needle) -> int:
 
 
 def operand_accesses(needle: Needle) -> dict[str, Access]:
-    """Return the access of each operand that the needle's value reads."""
-    return {access.buffer: access for access in accesses(needle.value)}
+    """Return the access of each operand that the needle reads, those that hold constants too."""
+    found = {access.buffer: access for access in accesses(needle.value)}
+    return found | {access.buffer: access for access, _ in needle.fixed}
 
 
 def _immediates_fit(found: Needles, needle: Needle, binding: dict[str, Expr]) -> bool:
     return all(
         isinstance(expr, Literal | Coordinate)
         for name, expr in binding.items()
-        if found.is_immediate(needle, name)
+        if not _is_table(needle, name) and found.is_immediate(needle, name)
     )
+
+
+def _is_table(needle: Needle, operand: str) -> bool:
+    return needle.entry.instruction.operand(operand).contents is not None
+
+
+def _parts_fit(needle: Needle, binding: dict[str, Expr]) -> bool:
+    """Return whether tables of the instruction meet known numbers, and one register one value."""
+    for name, expr in binding.items():
+        if _is_table(needle, name):
+            known = isinstance(expr, Literal) or (
+                isinstance(expr, Access) and expr.contents is not None
+            )
+            if not known:
+                return False
+    shared = [binding[name] for name in needle.entry.same if name in binding]
+    return all(expr == shared[0] for expr in shared[1:])
 
 
 def _program(needle: Needle, value: Expr, binding: dict[str, Expr]) -> object:
@@ -165,17 +184,33 @@ def _program(needle: Needle, value: Expr, binding: dict[str, Expr]) -> object:
             if OPERATIONS[op].commutative:
                 parts.sort(key=repr)
             return op, dtype, tuple(parts)
+        case Reduce(reduction, _, body, _):
+            return reduction, _program(needle, body, binding)
         case _:
             return value
 
 
 # --- the index ----------------------------------------------------------------------------------
 def _root(expr: Expr) -> str:
-    return expr.op if isinstance(expr, Op) else ""
+    match expr:
+        case Op(op, _, _):
+            return op
+        case Reduce(reduction, _, _, _):
+            return reduction
+        case _:
+            return ""
 
 
 def _key(reduction: Reduction, value: Expr) -> Key:
     return reduction, _root(value), value.dtype.name
+
+
+def _entry_keys(entry: Entry, found: Needles) -> tuple[Key, ...]:
+    """Return the keys of an entry's readings; those of several statements are read at once."""
+    if is_plain(entry.instruction):
+        return _keys(entry.instruction.statements[0])
+    readings = found.readings(entry).needles
+    return tuple(dict.fromkeys(_key(n.reduction, n.value) for n in readings))
 
 
 def _keys(statement: Statement) -> tuple[Key, ...]:
@@ -208,8 +243,11 @@ def signature(needle: Needle) -> object:
                 return name, operand.storage, dtype.name, tuple(renamed)
             case Op(op, args, dtype):
                 return op, dtype.name, tuple(text(arg) for arg in args)
+            case Reduce(reduction, _, body, dtype):
+                return reduction, dtype.name, text(body)
             case _:
                 return expr
 
     extents = tuple((e, axis.open) for axis in needle.axes for _, e in axis.pieces)
-    return needle.reduction, text(needle.target), text(needle.value), extents, needle.tied is None
+    body = text(needle.target), text(needle.value), tuple(text(a) for a, _ in needle.fixed)
+    return needle.reduction, body, extents, needle.tied is None, tuple(e for _, e in needle.fixed)

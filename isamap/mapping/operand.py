@@ -9,6 +9,7 @@ from isamap.ir.nodes import Access, Buffer, Literal
 from isamap.mapping.fragment import Digit, Fragment
 from isamap.mapping.layout import PackedLayout, PlacedDigit
 from isamap.mapping.matching import Mapping, Matching, Needle
+from isamap.mapping.needles import operand_accesses
 from isamap.mapping.positions import digits, piece_digits, sums
 from isamap.mapping.seen import seen_at
 
@@ -17,19 +18,7 @@ def needle_access(matching: Matching, operand: str) -> Access:
     """Return the needle's access of an operand."""
     if matching.needle.target.buffer == operand:
         return matching.needle.target
-    return next(a for a in _accesses(matching) if a.buffer == operand)
-
-
-def _accesses(matching: Matching) -> tuple[Access, ...]:
-    found: list[Access] = []
-    pending = [matching.needle.value]
-    while pending:
-        expr = pending.pop(0)
-        if isinstance(expr, Access):
-            found.append(expr)
-        else:
-            pending.extend(getattr(expr, "args", ()))
-    return tuple(found)
+    return operand_accesses(matching.needle)[operand]
 
 
 def placed_digits(mapping: Mapping, axis: str) -> tuple[PlacedDigit, ...]:

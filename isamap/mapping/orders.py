@@ -13,7 +13,7 @@ from itertools import groupby, permutations, product
 from typing import Literal, TypeAlias, get_args
 
 from isamap.ir.index import Index, var
-from isamap.ir.nodes import Access, Expr, Op
+from isamap.ir.nodes import Access, Buffer, Expr, Op, Reduce
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.statements import accesses, substitute_expr
 from isamap.mapping.matching import Axis, Needle
@@ -89,6 +89,8 @@ def _exchanges(
                 return
             for order in permutations(args) if OPERATIONS[op].commutative else (args,):
                 yield from _all_exchanges(needle, kinds, order, others, names)
+        case Reduce(), Reduce() if moved.reduction == fixed.reduction:
+            yield from _exchanges(needle, kinds, moved.body, fixed.body, names)
         case _:
             if moved == fixed:
                 yield names
@@ -112,16 +114,22 @@ def _alike(needle: Needle, one: str, other: str) -> bool:
     mine, theirs = (needle.entry.instruction.operand(name) for name in (one, other))
     aligned = needle.entry.align
     return (
-        (mine.storage, mine.dtype, mine.strides, mine.pad, mine.values)
-        == (theirs.storage, theirs.dtype, theirs.strides, theirs.pad, theirs.values)
+        _kind_of(mine) == _kind_of(theirs)
         and aligned.get(one) == aligned.get(other)
+        and (one in needle.entry.same) == (other in needle.entry.same)
         and (one == needle.target.buffer) == (other == needle.target.buffer)
     )
+
+
+def _kind_of(operand: Buffer) -> object:
+    own = operand.storage, operand.dtype, operand.strides, operand.pad, operand.values
+    return own, operand.contents
 
 
 def _same_places(needle: Needle, kinds: Mapping[str, str], moved: Access, fixed: Access) -> bool:
     """Return whether two accesses reach the same elements, up to the operands' arrangement."""
     mine, theirs = ([str(index) for index in access.indices] for access in (moved, fixed))
-    if kinds[needle.entry.storage(fixed.buffer)] in MEMORY_KINDS:
+    operand = needle.entry.instruction.operand(fixed.buffer)
+    if operand.storage is None or kinds[operand.storage] in MEMORY_KINDS:
         return mine == theirs
     return sorted(mine) == sorted(theirs)

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from isamap.ir.literal import narrowed
-from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduce
 from isamap.ir.operations import OPERATIONS
+from isamap.ir.statements import operations, reduces
 
 Bindings = dict[str, Expr]
 """Operand names to the subexpressions that they stand for."""
@@ -17,7 +18,8 @@ def bindings(pattern: Expr, expr: Expr, *, as_written: bool = False) -> tuple[Bi
     An access of ``pattern`` names an operand and stands for any subexpression of its type; an
     operand that occurs twice stands for the same subexpression.  Operations, types and literals
     must agree; the arguments of commutative operations may be exchanged, unless the arguments are
-    to be taken ``as_written``; a literal is also the conversion of a literal of its value.
+    to be taken ``as_written``; a literal is also the conversion of a literal of its value.  A
+    reduction stands for one of its kind, or for a single step.
     """
     found: dict[tuple[tuple[str, Expr], ...], Bindings] = {}
     for candidate in _match(pattern, expr, {}, as_written):
@@ -27,7 +29,7 @@ def bindings(pattern: Expr, expr: Expr, *, as_written: bool = False) -> tuple[Bi
 
 def size(expr: Expr) -> int:
     """Return how many operations ``expr`` holds."""
-    return 1 + sum(map(size, expr.args)) if isinstance(expr, Op) else 0
+    return operations(expr)
 
 
 def _match(pattern: Expr, expr: Expr, bound: Bindings, as_written: bool) -> Iterator[Bindings]:
@@ -36,7 +38,8 @@ def _match(pattern: Expr, expr: Expr, bound: Bindings, as_written: bool) -> Iter
     match pattern:
         case Access(operand, _, _):
             if operand not in bound:
-                yield {**bound, operand: expr}
+                if not reduces(expr):  # only the instruction itself holds what is half computed
+                    yield {**bound, operand: expr}
             elif bound[operand] == expr:
                 yield bound
         case Literal():
@@ -46,8 +49,14 @@ def _match(pattern: Expr, expr: Expr, bound: Bindings, as_written: bool) -> Iter
             return
         case Op("cast" | "sat", (arg,), _) if isinstance(expr, Literal):
             # What is converted without loss is a literal of the narrower type, converted.
-            if (inner := narrowed(expr, arg.dtype)) is not None:
-                yield from _match(arg, inner, bound, as_written)
+            if (literal := narrowed(expr, arg.dtype)) is not None:
+                yield from _match(arg, literal, bound, as_written)
+        case Reduce(reduction, _, body, _):
+            if isinstance(expr, Reduce) and expr.reduction != reduction:
+                return
+            # What is not reduced is a reduction of one step.
+            inner = expr.body if isinstance(expr, Reduce) else expr
+            yield from _match(body, inner, bound, as_written)
         case Op(op, args, _):
             if not isinstance(expr, Op) or expr.op != op or len(args) != len(expr.args):
                 return

@@ -13,7 +13,18 @@ from typing import TypeAlias
 from isamap.hw.accelerator import Entry
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, const
-from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op, Reduction, Statement
+from isamap.ir.nodes import (
+    Access,
+    Buffer,
+    Coordinate,
+    Expr,
+    Literal,
+    Op,
+    Reduce,
+    Reduction,
+    Statement,
+)
+from isamap.mapping.demands import is_restricted
 from isamap.mapping.matching import Needle
 
 
@@ -77,6 +88,8 @@ def read_piece(entry: Entry) -> Piece | None:
     instruction = entry.instruction
     if instruction.states or not is_fixed(entry):
         return None
+    if is_restricted(entry) or entry.same:
+        return None
     sizes = {e.name: const(e.value) for e in instruction.extents if e.value is not None}
     made: dict[str, tuple[Leaf, Value]] = {}
     extents: dict[str, int] = {}
@@ -106,6 +119,8 @@ def read_needle(needle: Needle) -> Piece | None:
     entry = needle.entry
     axes = {axis.name: axis.extent for axis in needle.axes}
     if not is_fixed(entry):
+        return None
+    if needle.fixed or is_restricted(entry) or entry.same:
         return None
     target = _leaf(entry, needle.target, axes)
     value = _value(entry, needle.value, axes)
@@ -154,7 +169,7 @@ def _value(entry: Entry, expr: Expr, extents: Mapping[str, int]) -> Value | None
             return _leaf(entry, expr, extents)
         case Literal():
             return expr
-        case Coordinate():
+        case Coordinate() | Reduce():
             return None
         case Op(op, args, dtype):
             found = [_value(entry, arg, extents) for arg in args]

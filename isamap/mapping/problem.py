@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from isamap.ir.index import Index
 from isamap.ir.nodes import Expr, Literal, Permissions, Statement
-from isamap.ir.statements import accesses, read_indices
+from isamap.ir.statements import accesses, read_indices, reduces
 from isamap.mapping.killing import Filling, best_fillings
 from isamap.mapping.linear import Vector, in_span, primitive
 from isamap.mapping.matching import Needle, Placement
@@ -161,15 +161,21 @@ def problem(
         found.append(renumbered(own, live))
     sees = tuple(own.axes for own in found)
     # An operand of which every element is fixed by the output's never has an unused element that
-    # matters; one that is bound to a literal has the literal everywhere.
+    # matters; one that is bound to a literal has the literal everywhere; a table cannot be filled.
+    built_in = {o.name for o in needle.entry.instruction.operands if o.contents is not None}
     fillable = tuple(
         name
         for name, own in zip(names[1:], found[1:], strict=True)
-        if not own.is_fixed_by(found[0], len(live))
+        if not own.is_fixed_by(found[0], len(live)) and name not in built_in
     )
-    fixed = tuple((name, expr) for name, expr in bound.items() if isinstance(expr, Literal))
+    fixed = tuple(
+        (name, expr)
+        for name, expr in bound.items()
+        if isinstance(expr, Literal) and name not in built_in
+    )
     forms = _forms(rows, len(variables))
-    fillings = best_fillings(needle.value, needle.reduction, fillable, fixed, permissions.finite)
+    reduction, body = needle.repeated
+    fillings = best_fillings(body, reduction, fillable, fixed, permissions.finite)
     return Problem(
         variables,
         names,
@@ -237,5 +243,7 @@ def _barred(
 
 def _is_ordered(statement: Statement, permissions: Permissions) -> bool:
     """Return whether the order of a reduction's steps shows and must be kept."""
-    rounds = statement.reduction in ("+=", "*=") and statement.target.dtype.is_float
+    found = [(r.reduction, r.dtype) for r in reduces(statement.value)]
+    found.append((statement.reduction, statement.target.dtype))
+    rounds = any(reduction in ("+=", "*=") and dtype.is_float for reduction, dtype in found)
     return rounds and not permissions.reassociate

@@ -16,7 +16,7 @@ from isamap.ir.dtype import DTYPES
 from isamap.ir.index import Index, const
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op, Statement
 from isamap.ir.operations import REDUCTION_OPERATIONS
-from isamap.ir.statements import names
+from isamap.ir.statements import accesses, names
 from isamap.mapping.fit import fit
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.pattern import bindings
@@ -128,6 +128,9 @@ class Producers:
             if best is not None and producer.entry.throughput >= best.cost:
                 break
             for bound in bindings(producer.value, expr):
+                shared = [bound[name] for name in producer.entry.same if name in bound]
+                if any(other != shared[0] for other in shared[1:]):
+                    continue
                 inner = visited | {key} if isinstance(producer.value, Access) else frozenset()
                 step = self._step(producer, bound, fragment, references, inner)
                 if step is not None and (best is None or step.cost < best.cost):
@@ -439,9 +442,12 @@ def _read_producer(entry: Entry) -> Producer | None:
         return None
     if any(v.lower.constant != 0 for v in statement.variables):
         return None
+    if any(entry.instruction.operand(a.buffer).contents for a in accesses(statement.value)):
+        return None  # what a table holds is matched with a tile of a whole statement only
     operand = entry.instruction.operand(statement.target.buffer)
     if statement.reduction == "=" and operand.role == "out":
-        return Producer(entry, operand.name, statement.value, axes, None)
+        own = entry.overwritten
+        return Producer(entry, operand.name, statement.value, axes, own)
     if statement.reduction != "=" and operand.role == "inout":
         # ``c += a*b`` makes ``c0 + a*b`` of a register that holds c0.
         op = REDUCTION_OPERATIONS[statement.reduction]

@@ -1,13 +1,25 @@
 """The ways to read one instruction as one statement."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import const, var
-from isamap.ir.nodes import Access, Coordinate, Expr, Op, Reduction
+from isamap.ir.inline import ApartError, inline
+from isamap.ir.nodes import (
+    Access,
+    Coordinate,
+    Expr,
+    Instruction,
+    Op,
+    Reduce,
+    Reduction,
+    Statement,
+)
 from isamap.ir.operations import REDUCTION_OPERATIONS
-from isamap.ir.statements import accesses, substitute_expr
+from isamap.ir.statements import accesses, reduces, substitute_expr
+from isamap.mapping.demands import is_restricted
 from isamap.mapping.matching import Axis, Needle
+from isamap.mapping.neutral import Fixed, neutral_forms
 from isamap.mapping.seen import seen_by
 from isamap.mapping.twins import merge_twins
 
@@ -52,8 +64,12 @@ def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
     instruction = entry.instruction
     if instruction.states:
         return Readings((), "it uses machine state")
-    if len(instruction.statements) != 1:
-        return Readings((), "it has several statements")
+    statement = instruction.statements[0]
+    if not is_plain(instruction):
+        try:
+            statement = one_statement(instruction)
+        except ApartError as apart:
+            return Readings((), f"its statements are not one: {apart}")
     sizes = {}
     known = frozenset(e.name for e in instruction.extents if e.value is not None)
     for extent in instruction.extents:
@@ -62,7 +78,6 @@ def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
         elif extent.range is not None:
             sizes[extent.name] = const(extent.range[1] - 1)
     open_ = {e.name: const(e.least) for e in instruction.extents if e.least is not None}
-    statement = instruction.statements[0]
     axes: list[Axis] = []
     starts = {}
     for variable in statement.variables:
@@ -82,9 +97,38 @@ def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
     assert isinstance(target, Access)
     if reason := _obstacle(target, value, tuple(axes)):
         return Readings((), reason)
-    fixed = frozenset(v.name for v in statement.variables if not v.extent.names - known)
-    reader = _Reader(entry, kinds, target, value, tuple(axes), fixed)
+    constant = frozenset(v.name for v in statement.variables if not v.extent.names - known)
+    if is_restricted(entry):
+        constant = frozenset()  # what is demanded of an axis is not demanded of a part of one
+    reader = _Reader(entry, kinds, target, value, tuple(axes), constant)
+    if not is_plain(instruction):
+        return reader.forms()
     return reader.assignment() if statement.reduction == "=" else reader.reduce(statement.reduction)
+
+
+def is_plain(instruction: Instruction) -> bool:
+    """Return whether an instruction's statement is read as it stands.
+
+    Several statements are put into one, and so is a reduction that begins with its identity.
+    """
+    statement = instruction.statements[0]
+    role = instruction.operand(statement.target.buffer).role
+    return len(instruction.statements) == 1 and (statement.reduction == "=" or role == "inout")
+
+
+def one_statement(instruction: Instruction) -> Statement:
+    """Return what an instruction leaves in the operand that it writes; ApartError if it cannot."""
+    written = dict.fromkeys(
+        s.target.buffer
+        for s in instruction.statements
+        if instruction.operand(s.target.buffer).role != "local"
+    )
+    if len(written) > 1:
+        raise ApartError(f"it writes {' and '.join(written)}")
+    (result,) = written
+    last = max(n for n, s in enumerate(instruction.statements) if s.target.buffer == result)
+    buffers = {operand.name: operand for operand in instruction.operands}
+    return inline(instruction.statements[: last + 1], buffers)
 
 
 def _obstacle(target: Access, value: Expr, axes: tuple[Axis, ...]) -> str:
@@ -106,6 +150,8 @@ def _has_coordinate(value: Expr) -> bool:
             return True
         case Op(_, args, _):
             return any(_has_coordinate(arg) for arg in args)
+        case Reduce(_, _, body, _):
+            return _has_coordinate(body)
         case _:
             return False
 
@@ -117,7 +163,8 @@ class _Reader:
     target: Access
     value: Expr
     axes: tuple[Axis, ...]
-    fixed: frozenset[str]
+    constant: frozenset[str]
+    fixed: Fixed = ()
 
     def reduce(self, reduction: Reduction) -> Readings:
         """Read ``c += value``."""
@@ -134,11 +181,23 @@ class _Reader:
             found.append(self._needle("=", whole, name))
         return Readings(tuple(found))
 
+    def forms(self) -> Readings:
+        """Read ``r = value``, and what is left of it where operands are neutral."""
+        found: list[Needle] = []
+        reason = ""
+        for value, fixed in neutral_forms(self.value):
+            readings = replace(self, value=value, fixed=fixed).assignment()
+            found += readings.needles
+            reason = reason or readings.reason
+        return Readings(tuple(found), "" if found else reason)
+
     def assignment(self) -> Readings:
         """Read ``r = value``."""
         if not self._covers_axes():
             return Readings((), "it assigns an element more than once")
-        tied = self.target.buffer if self._reads_target(self.value) else None
+        tied = self.target.buffer if self._reads_target(self.value) else self.entry.overwritten
+        if tied is not None and not self._overwrites(tied):
+            return Readings((), f"it overwrites its operand {tied} before it is read everywhere")
         if self._is_movement():
             if self._kind(self.target.buffer) not in MEMORY_KINDS or tied:
                 return Readings((), MOVES)
@@ -158,20 +217,35 @@ class _Reader:
                 continue
             if tied not in (None, own.buffer) or not self._can_share(own):
                 continue
-            needle = self._needle(REDUCTIONS[self.value.op], other, own.buffer)
+            reduction = REDUCTIONS[self.value.op]
+            if isinstance(other, Reduce):
+                if other.reduction != reduction:
+                    continue
+                other = other.body
+            needle = self._needle(reduction, other, own.buffer)
             # Of two readings that differ only by exchanging like operands, the first is enough.
             key = (other.indices, self._place(other)) if isinstance(other, Access) else other
             found.setdefault(key, needle)
         return tuple(found.values())
 
     def _needle(self, reduction: Reduction, value: Expr, tied: str | None) -> Needle:
-        axes = merge_twins(self.target, value, self.axes, self.fixed)
-        return Needle(self.entry, self.target, reduction, value, axes, tied)
+        held = tuple(access for access, _ in self.fixed)
+        axes = merge_twins(self.target, value, self.axes, self.constant, held)
+        return Needle(self.entry, self.target, reduction, value, axes, tied, self.fixed)
 
     def _covers_axes(self) -> bool:
         seen = seen_by(self.target, self.axes)
         assert seen is not None
-        return all(axis.extent == 1 or n in seen.alone for n, axis in enumerate(self.axes))
+        within = {name for found in reduces(self.value) for name in found.variables}
+        return all(
+            axis.extent == 1 or n in seen.alone or axis.name in within
+            for n, axis in enumerate(self.axes)
+        )
+
+    def _overwrites(self, tied: str) -> bool:
+        """Return whether each element of a shared register is read where it is written."""
+        own = [access for access in accesses(self.value) if access.buffer == tied]
+        return bool(own) and all(access.indices == self.target.indices for access in own)
 
     def _is_movement(self) -> bool:
         match self.value:

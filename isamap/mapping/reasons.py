@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Permissions, Statement
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Permissions, Reduce, Statement
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import zero_based
@@ -48,8 +48,6 @@ def reasons(
         found = [_misfit(statement, needle) for needle in readings.needles]
         if entry.name in closed:
             found = [Misfit(99, closed[entry.name])]
-        elif readings.reason and len(entry.instruction.statements) > 1:
-            found = [Misfit(0, f"{readings.reason}: such instructions are not considered yet")]
         elif readings.reason and not _is_movement(readings.reason):
             found = [Misfit(0, readings.reason)]
         if not found:
@@ -105,6 +103,10 @@ def _difference(pattern: Expr, expr: Expr) -> Misfit | None:
             return None if same else Misfit(0, f"its {pattern.text} is not {here}")
         case Coordinate():
             return Misfit(0, "it uses the position of an element as data")
+        case Reduce(reduction, _, inner, _):
+            if isinstance(expr, Reduce) and expr.reduction != reduction:
+                return Misfit(0, f"it does '{reduction}', {here} does '{expr.reduction}'")
+            return _difference(inner, expr.body if isinstance(expr, Reduce) else expr)
         case Op(op, args, dtype):
             if not isinstance(expr, Op):
                 return Misfit(0, f"it computes {_name(pattern)}, {here} is no operation")

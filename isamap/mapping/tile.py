@@ -10,6 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from isamap.mapping.demands import axis_rooms
+from isamap.mapping.groups import whole_variables
 from isamap.mapping.linear import Vector
 from isamap.mapping.matching import Axis, Mapping, Matching
 from isamap.mapping.padded import SumRoom
@@ -36,12 +38,16 @@ Ints: TypeAlias = NDArray[np.int64]
 class Group:
     """Variables that share axes: the forms on each of these, its room, the variables' extents.
 
-    ``sums`` is the room on axes of which operands see sums, if there are any.
+    ``whole`` says of each variable whether its tile must be its extent, ``grows`` whether extents
+    are made as large as fits: not where an instruction demands more of them.  ``sums`` is the room
+    on axes of which operands see sums, if there are any.
     """
 
     forms: tuple[tuple[Vector, ...], ...]
     rooms: tuple[int, ...]
     extents: tuple[int | None, ...]
+    whole: tuple[bool, ...]
+    grows: bool
     sums: SumRoom | None = None
 
 
@@ -68,15 +74,25 @@ def tiles(
     in the simplest way.  Where several extents take the same number of steps the largest that fits
     is chosen, so that only the last tile is short.  A symbolic extent counts as large: its tail is
     neglected.  ``candidates`` combinations of extents are looked at for variables that share axes.
+    A reduction within the value is done whole; there is no tile where it does not fit.
     """
     inner = matching.inner
+    whole = whole_variables(matching.statement)
+    if not whole <= set(inner):
+        return ()
     known = {v.name: v.extent.constant for v in matching.statement.variables}
     axes = [axis for axis in matching.needle.axes if axis.extent > 1]
     forms = [[row(form, inner) for form in matching.on_axis(axis.name)] for axis in axes]
     sums = sum_room(matching) if sums_of(matching.needle) else None
     found: dict[tuple[int, ...], Choice] = {}
-    for on_axes, rooms in _on_parts(axes, forms):
-        for choice in _choices(on_axes, rooms, sums, [known[v] for v in inner], limit, candidates):
+    entry = matching.needle.entry
+    bounds = axis_rooms(entry, {axis.name: axis.extent for axis in axes})
+    bounded = [replace(axis, extent=bounds[axis.name]) for axis in axes]
+    variables = [(known[v], v in whole) for v in inner]
+    for on_axes, rooms in _on_parts(bounded, forms):
+        for choice in _choices(
+            on_axes, rooms, sums, variables, not entry.constraints, limit, candidates
+        ):
             if choice.tile not in found or choice.order < found[choice.tile].order:
                 found[choice.tile] = choice
     spent = prod(axis.extent for axis in axes)
@@ -92,12 +108,14 @@ def _choices(
     forms: Sequence[Sequence[Vector]],
     rooms: Sequence[int],
     sums: SumRoom | None,
-    extents: Sequence[int | None],
+    known: Sequence[tuple[int | None, bool]],
+    grows: bool,
     limit: int,
     candidates: int,
 ) -> Iterator[Choice]:
-    """Yield tiles for forms on axes, over all variables."""
-    size = len(extents)
+    """Yield tiles for forms on axes; of each variable its extent is known, and if it is whole."""
+    size = len(known)
+    extents, whole = [extent for extent, _ in known], [whole for _, whole in known]
     linked = list(forms)
     if sums is not None:
         linked.append([form for _, _, form in sums.digits])
@@ -117,6 +135,8 @@ def _choices(
             tuple(tuple(cut(f) for f in forms[a]) for a in own),
             tuple(rooms[a] for a in own),
             tuple(extents[v] for v in variables),
+            tuple(whole[v] for v in variables),
+            grows,
             part,
         )
         parts.append(best_choices(group, limit, candidates))
@@ -188,7 +208,10 @@ def _select(choices: Sequence[Choice], limit: int) -> tuple[Choice, ...]:
 def best_choices(group: Group, limit: int, candidates: int = MOST_CANDIDATES) -> tuple[Choice, ...]:
     """Return the best tiles of variables that share axes."""
     tried = _fitting(group, candidates)
-    grown = _distinct(_grown(group, tried))
+    if not len(tried):
+        return ()
+    grown = _grown(group, tried)
+    grown = _distinct(grown if group.grows else np.concatenate([tried, grown]))
     done = np.ones(len(grown))
     for v, extent in enumerate(group.extents):
         column = grown[:, v]
@@ -254,6 +277,8 @@ def _fitting(group: Group, candidates: int) -> Ints:
         longer = np.repeat(found, len(tried), axis=0)
         longer[:, v] = np.tile(tried, len(found))
         found = longer[_fits(group, longer, v)][:candidates]
+        if not len(found):
+            break
     return found
 
 
@@ -275,6 +300,8 @@ def _candidates(group: Group, variable: int, most: int) -> tuple[int, ...]:
     steps; if those are too many, the ones that leave no tail come first.
     """
     extent, top = group.extents[variable], _room(group, variable)
+    if group.whole[variable]:
+        return (extent,) if extent is not None and extent <= top else ()
     tried = [top, 1, *(1 << n for n in range(1, top.bit_length()))]
     if extent is None:
         tried.append(top // 3)

@@ -10,14 +10,19 @@ from isamap.mapping.seen import seen_by
 
 
 def merge_twins(
-    target: Access, value: Expr, axes: tuple[Axis, ...], fixed: Set[str]
+    target: Access,
+    value: Expr,
+    axes: tuple[Axis, ...],
+    fixed: Set[str],
+    others: tuple[Access, ...] = (),
 ) -> tuple[Axis, ...]:
     """Return the axes with those merged that every operand sees alone or does not see at all.
 
     Only axes in ``fixed`` are merged: the extent of another one may follow the live elements.  The
-    first twin is the outermost part of the merged axis, which stands in its place.
+    first twin is the outermost part of the merged axis, which stands in its place.  ``others`` are
+    accesses of operands that the value does not read.
     """
-    operands = {access.buffer: access for access in (target, *accesses(value))}
+    operands = {access.buffer: access for access in (target, *accesses(value), *others)}
     seen = [seen_by(access, axes) for access in operands.values()]
     twins: dict[object, list[Axis]] = {}
     for n, axis in enumerate(axes):

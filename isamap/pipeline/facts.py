@@ -36,6 +36,7 @@ def report_facts(report: Report) -> Facts:
                 **_statement(
                     s.name, s.statement, s.enumeration, result.mapped, symbols, s.scheduled
                 ),
+                "covers": list(s.covers),
                 "chosen": s.chosen,
                 "why": s.why,
             }

@@ -19,12 +19,13 @@ from isamap.ir.ranges import intervals_before
 from isamap.ir.statements import bind_extents, zero_based
 from isamap.lower.choose import Choice
 from isamap.lower.cost import estimate
+from isamap.lower.grouping import group_reasons
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.find import enumerate_mappings
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import needles
 from isamap.mapping.reasons import reasons
-from isamap.pipeline.compete import compete
+from isamap.pipeline.arrange import Arranged, arrange
 from isamap.pipeline.options import Clock, Options, Tell, silent
 from isamap.pipeline.result import Result, Scheduled, StatementResult, Tuning, statement_names
 from isamap.pipeline.sizes import TYPICAL_SIZE
@@ -45,10 +46,10 @@ def map_kernel(
         enumerations = enumerate_each(kernel, hardware)
     with clock.stage("schedule"):
         symbols = dict.fromkeys(kernel.symbols, TYPICAL_SIZE)
-        competed = compete(kernel, hardware, enumerations, options, symbols, tell)
-    if (choice := competed.choice) is None:
-        raise _nothing(kernel, hardware, enumerations, competed.refused)
-    mapped, enumerations = competed.kernel, competed.enumerations
+        arranged = arrange(kernel, hardware, enumerations, options, symbols, tell)
+    if (choice := arranged.choice) is None:
+        raise _nothing(kernel, hardware, enumerations, arranged.refused)
+    mapped, enumerations = arranged.kernel, arranged.enumerations
     schedule, lowered, cost, tuning = choice.schedule, choice.lowered, choice.estimate, None
     if options.tune:
         with clock.stage("tune"):
@@ -64,9 +65,9 @@ def map_kernel(
     return Result(
         kernel,
         mapped,
-        competed.rewritings,
+        arranged.rewritings,
         hardware,
-        _statements(mapped, enumerations, choice, schedule, tuning),
+        _statements(arranged, choice, schedule, tuning),
         schedule,
         lowered,
         cost,
@@ -119,7 +120,8 @@ def _unmapped(
 ) -> Diagnostic:
     text = f"nothing on '{hardware.name}' computes statement {name} of kernel '{kernel.name}'"
     statement = kernel.statements[index]
-    nearest = (*reasons(statement, hardware, kernel.permissions), *refused)
+    together = group_reasons(kernel, needles(hardware), index)
+    nearest = (*together, *reasons(statement, hardware, kernel.permissions), *refused)
     return Diagnostic(
         "E721",
         text,
@@ -131,15 +133,14 @@ def _unmapped(
 
 
 def _statements(
-    kernel: Kernel,
-    enumerations: tuple[Enumeration, ...],
+    arranged: Arranged,
     choice: Choice,
     schedule: Schedule,
     tuning: Tuning | None,
 ) -> tuple[StatementResult, ...]:
     results = []
-    for number, name in enumerate(statement_names(kernel)):
-        found, tried = enumerations[number], choice.alternatives[number]
+    for number, name in enumerate(statement_names(arranged.kernel)):
+        found, tried = arranged.enumerations[number], choice.alternatives[number]
         chosen = found.mappings.index(schedule.statements[number].mapping)
         scheduled = tuple(
             Scheduled(
@@ -150,11 +151,12 @@ def _statements(
         results.append(
             StatementResult(
                 name,
-                kernel.statements[number],
+                arranged.kernel.statements[number],
                 found,
                 chosen,
                 _why(found, chosen, scheduled, tuning),
                 scheduled,
+                arranged.covers[number],
             )
         )
     return tuple(results)

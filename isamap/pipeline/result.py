@@ -46,7 +46,8 @@ class StatementResult:
     """The legal mappings of one statement, best first, and the position of the chosen one.
 
     ``name`` is the buffer that the statement writes, numbered where several statements write it.
-    ``why`` says in words what decided, ``scheduled`` what was tried.
+    ``why`` says in words what decided, ``scheduled`` what was tried.  ``covers`` names the
+    statements that it stands for: several where one instruction computes them all.
     """
 
     name: str
@@ -55,6 +56,7 @@ class StatementResult:
     chosen: int
     why: str
     scheduled: tuple[Scheduled, ...]
+    covers: tuple[str, ...] = ()
 
     @property
     def mappings(self) -> tuple[LegalMapping, ...]:
@@ -84,8 +86,8 @@ class Result:
 
     ``symbols`` are sizes assumed for extents without a value, for the estimate.  ``source``
     is the C with its header; it is None, and ``no_c`` the reason, where the description makes none.
-    ``mapped`` is the kernel that was mapped: ``kernel`` itself, or what ``rewritings`` made of it.
-    ``statements`` are those of ``mapped``.
+    ``mapped`` is the kernel that was mapped: ``kernel`` itself, or what ``rewritings`` made of it,
+    with statements that are computed together as one; ``statements`` are those of ``mapped``.
     """
 
     kernel: Kernel

@@ -40,7 +40,7 @@ def _computed(result: Result) -> Kernel | None:
     as written would not have let them reach.
     """
     distributed = result.rewritings and result.kernel.permissions.distribute
-    return result.mapped if distributed else None
+    return result.rewritings[-1].kernel if distributed else None
 
 
 def _error(result: Result) -> Fraction | None:

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from isamap.ir.dtype import DType
 from isamap.ir.literal import exact
-from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduce
 from isamap.ir.printer import print_expr
 from isamap.solver.lemma import Lemma
 
@@ -109,7 +109,7 @@ class Terms:
         match expr:
             case Literal():
                 return self._literal(expr)
-            case Access() | Coordinate():
+            case Access() | Coordinate() | Reduce():
                 return self._element(print_expr(expr), expr.dtype)
             case Op(op, args, dtype):
                 terms = [self.of(arg) for arg in args]

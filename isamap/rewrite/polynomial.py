@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from isamap.ir.dtype import DType
 from isamap.ir.literal import value
-from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduce
 from isamap.ir.printer import print_expr
 from isamap.solver.lemma import Lemma
 
@@ -47,7 +47,7 @@ def _expanded(expr: Expr) -> tuple[Monomial, ...] | None:
             if one is None or other is None or len(one) * len(other) > _MOST:
                 return None
             return _collected([_product(a, b) for a in one for b in other])
-        case Op() | Access() | Coordinate():
+        case Op() | Access() | Coordinate() | Reduce():
             return (Monomial(1, (expr,)),)
 
 

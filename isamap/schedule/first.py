@@ -79,7 +79,7 @@ def first_treatments(
     """
     chosen: list[Treatment] = []
     costs: dict[str, float] = {}
-    for operand, _ in mapping.matching.operands:
+    for operand, _ in mapping.matching.fed:
         kinds = treatments.feasible(operand)
         if kinds is None:
             name = mapping.matching.needle.name
@@ -190,7 +190,7 @@ def _score(
         return None
     loads = 0.0
     resident: dict[str, list[int]] = {}
-    for operand, _ in shape.mapping.matching.operands:
+    for operand, _ in shape.mapping.matching.fed:
         count = _fragments(shape, operand, block)
         loads += count * costs[operand]
         resident.setdefault(entry.storage(operand), []).append(count)
@@ -244,7 +244,7 @@ def _bytes(shape: Shape, block: dict[str, int], storage: str) -> int:
     """Return the bytes of the fragments of a block that lie in a scratchpad."""
     instruction = shape.mapping.matching.needle.entry.instruction
     held = 0
-    for operand, _ in shape.mapping.matching.operands:
+    for operand, _ in shape.mapping.matching.fed:
         buffer = instruction.operand(operand)
         if buffer.storage == storage:
             size = prod(extent.constant or 1 for extent in buffer.shape) * buffer.dtype.bytes

@@ -36,7 +36,7 @@ def quick_cycles(
     calls = prod(tiles.values())
     cycles = calls * float(entry.throughput)
     treatments = Treatments(mapping, producers, buffers, permissions)
-    for operand, _ in matching.operands:
+    for operand, _ in matching.fed:
         kinds = treatments.feasible(operand)
         if kinds is None:
             return float("inf")

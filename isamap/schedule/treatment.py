@@ -20,7 +20,7 @@ from isamap.schedule.schedule import Treatment
 def inputs(mapping: Mapping) -> tuple[tuple[str, Access], ...]:
     """Return the operands and the accesses in them, in the order of a schedule's treatments."""
     pairs = []
-    for operand, expr in mapping.matching.operands:
+    for operand, expr in mapping.matching.fed:
         pairs += [(operand, access) for access in dict.fromkeys(accesses(expr))]
     return tuple(pairs)
 

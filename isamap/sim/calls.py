@@ -93,10 +93,19 @@ class CallSite:
             if operand.name not in given:
                 raise self._fault(operand, "is not given")
             self._place(position, operand, given[operand.name], kinds, scope)
+        self._check_same()
         self.bound: dict[tuple[int, ...], _Bound] = {}
 
     def _fault(self, operand: Buffer, text: str) -> LoweredFault:
         return LoweredFault(f"{self.node.instruction}: operand {operand.name} {text}")
+
+    def _check_same(self) -> None:
+        """Raise a fault where operands that must be one register are several."""
+        own = [n for n, o in enumerate(self.operands) if o.name in self.entry.same]
+        held = [self.fragments.get(n) for n in own]
+        if any(fragment is not held[0] for fragment in held[1:]):
+            names = " and ".join(self.entry.same)
+            raise LoweredFault(f"{self.node.instruction}: {names} must be one register")
 
     def _place(
         self,

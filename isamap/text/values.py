@@ -110,7 +110,7 @@ class Typing:
                     message = f"{read.buffer} holds {inner.dtype}; an index must be an integer"
                     self.scope.fail("E033", message, node)
                     return None
-        return Access(buffer.name, indices, buffer.dtype, self.span(node))
+        return Access(buffer.name, indices, buffer.dtype, self.span(node), buffer.contents)
 
     def _coordinate(self, node: Placed, name: str) -> Coordinate | None:
         scope = self.scope

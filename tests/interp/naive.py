@@ -8,7 +8,7 @@ import numpy as np
 
 from isamap.interp.arithmetic import declared
 from isamap.interp.rounding import Values
-from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Literal, Op
+from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Literal, Op, Reduce
 from isamap.ir.operations import REDUCTION_OPERATIONS
 from isamap.ir.statements import identity
 
@@ -79,3 +79,5 @@ def _value(
         case Op(op, args, dtype):
             function = EXACT.operation(op, tuple(a.dtype for a in args), dtype)
             return np.asarray(function(*(_value(a, kernel, held, names) for a in args)))
+        case Reduce():
+            raise AssertionError("no text has one")

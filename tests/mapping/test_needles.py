@@ -1,5 +1,6 @@
 """What an instruction is read as, and which ones compute a statement."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -8,6 +9,7 @@ from isamap.hw.accelerator import Entry
 from isamap.ir.dtype import DTYPES
 from isamap.ir.index import const, var
 from isamap.ir.nodes import Access, Buffer, Extent, Instruction, Literal, Op, Statement, Variable
+from isamap.ir.printer import print_expr
 from isamap.mapping.needles import covered, needles, roots
 from isamap.mapping.readings import read_entry
 from tests.mapping.small import GEMM, S64, access, instruction, machine, statement
@@ -97,13 +99,24 @@ def test_mixed_radix_index_is_plain() -> None:
     assert readings("c[i] += a[3*i+k] * b[3*i+k]", i=4, k=4) == [("+=", "c", "a", "b")]
 
 
-def test_plain_output_does_not_accumulate() -> None:
+def test_plain_output_of_one_step_is_an_assignment() -> None:
     inner = instruction("x", statement("c[i] += a[i] * b[i]", i=4))
     a, b, c = inner.operands
     fresh = Instruction(
         "x", (), (a, b, Buffer("c", "out", S64, c.shape, "reg")), (), (), inner.statements
     )
-    assert read_entry(entry(fresh), KINDS).reason == "it does not add to what is there"
+    needle, *_ = read_entry(entry(fresh), KINDS).needles
+    assert (needle.reduction, needle.tied) == ("=", None)
+    assert print_expr(needle.value) == "a[i] * b[i]"
+
+
+def test_plain_output_of_a_sum_holds_the_whole_sum() -> None:
+    inner = instruction("x", statement("c[i] += a[i,k] * b[k]", i=4, k=4))
+    a, b, c = inner.operands
+    fresh = replace(inner, operands=(a, b, replace(c, role="out")))
+    (needle,) = read_entry(entry(fresh), KINDS).needles
+    assert (needle.reduction, needle.tied) == ("=", None)
+    assert needle.repeated == ("+=", inner.statements[0].value)
 
 
 def test_extents_with_a_range_use_the_largest() -> None:

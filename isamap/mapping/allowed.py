@@ -1,0 +1,141 @@
+"""What a tile must obey besides the laws: an instruction's own tables and its constraints."""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from isamap.hw.accelerator import Entry
+from isamap.ir.nodes import Access, Expr, Literal
+from isamap.mapping.matching import Mapping
+from isamap.mapping.needles import operand_accesses
+from isamap.mapping.operand import placed_digits
+from isamap.mapping.room import axis_extent
+from isamap.mapping.rows import row
+
+MOST_POINTS = 1 << 18
+"""Elements of a table that are compared at most."""
+
+MOST_TAILS = 4096
+"""Combinations of whole and short tiles that are looked at."""
+
+
+def refusal(mapping: Mapping) -> str:
+    """Return why an instruction does not allow a mapping, or nothing."""
+    for name, expr in mapping.matching.operands:
+        if (reason := _table_refusal(mapping, name, expr)) != "":
+            return reason
+    return _constraint_refusal(mapping)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+def _table_refusal(mapping: Mapping, operand: str, expr: Expr) -> str:
+    """Return at which element a table of the instruction is not what the kernel has there."""
+    needle = mapping.matching.needle
+    contents = needle.entry.instruction.operand(operand).contents
+    if contents is None:
+        return ""
+    access = operand_accesses(needle)[operand]
+    extents = {v.name: v.extent.constant for v in mapping.matching.statement.variables}
+    axes = [a for a in needle.axes if any(a.name in index.names for index in access.indices)]
+    digits = {axis.name: placed_digits(mapping, axis.name) for axis in axes}
+    moving = {n for own in digits.values() for digit in own for n in digit.form.names}
+    indices = expr.indices if isinstance(expr, Access) else ()
+    used = frozenset().union(*(index.names for index in indices))
+    box: dict[str, int] = {}
+    for name in sorted(moving | used):
+        size = extents.get(name) if name in used else mapping.tile[name]
+        if size is None:
+            return f"its table {operand}: {name} has no extent that is a number"
+        box[name] = size
+    if prod(box.values()) > MOST_POINTS:
+        return f"its table {operand}: too many elements to compare"
+    grid = np.indices(tuple(box.values())).reshape(len(box), -1) if box else np.zeros((0, 1), int)
+    points = dict(zip(box, grid, strict=True))
+    inside = {name: value % mapping.tile.get(name, 1) for name, value in points.items()}
+    still = {a.name: 0 for a in needle.axes}
+    places = {
+        axis: sum(((d.form.evaluate(inside) - d.low) * d.weight for d in own), 0)
+        for axis, own in digits.items()
+    }
+    at = [np.asarray(index.evaluate({**still, **places})) for index in access.indices]
+    own_texts = _elements(contents.elements, contents.shape, at)
+    if isinstance(expr, Literal):
+        wanted = np.asarray(expr.text)
+    else:
+        assert isinstance(expr, Access)
+        assert expr.contents is not None
+        where = [np.asarray(index.evaluate(points)) for index in expr.indices]
+        wanted = _elements(expr.contents.elements, expr.contents.shape, where)
+    differ = np.atleast_1d(own_texts != wanted)
+    if not differ.any():
+        return ""
+    first = int(np.argmax(differ))
+    mine = np.atleast_1d(own_texts)[min(first, np.size(own_texts) - 1)]
+    theirs = np.atleast_1d(wanted)[min(first, np.size(wanted) - 1)]
+    shown = ", ".join(f"{name} = {int(value[first])}" for name, value in points.items())
+    return f"its table {operand} holds {mine} where the kernel has {theirs}" + (
+        f" ({shown})" if shown else ""
+    )
+
+
+def _elements(
+    elements: Sequence[Literal], shape: tuple[int, ...], at: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Return the texts of some elements of a table; one outside it is nothing."""
+    texts = np.array([literal.text for literal in elements], object).reshape(shape)
+    if not shape:
+        return texts
+    inside = [np.clip(i, 0, n - 1) for i, n in zip(at, shape, strict=True)]
+    found = np.asarray(texts[tuple(inside)], object)
+    outside = np.logical_or.reduce([i != j for i, j in zip(at, inside, strict=True)])
+    return np.where(outside, "nothing", found)
+
+
+# --- constraints ----------------------------------------------------------------------------------
+def _constraint_refusal(mapping: Mapping) -> str:
+    """Return which constraint a tile breaks, in its whole or in a short tile at an end."""
+    entry = mapping.matching.needle.entry
+    if not entry.constraints:
+        return ""
+    inner = mapping.matching.inner
+    axes = mapping.matching.needle.axes
+    forms = {a.name: [row(f, inner) for f in mapping.matching.on_axis(a.name)] for a in axes}
+    lives = list(_live_extents(mapping))
+    if prod(len(own) for own in lives) > MOST_TAILS:
+        return "its constraints: too many short tiles to look at"
+    bounds = _bounding(entry)
+    for live in product(*lives):
+        used = {name: axis_extent(own, live) for name, own in forms.items()}
+        used |= {e: used[axis] for e, axis in bounds.items() if axis in used}
+        used |= {e.name: e.value for e in entry.instruction.extents if e.value is not None}
+        for constraint in entry.constraints:
+            if not constraint.names <= used.keys():
+                missing = min(constraint.names - used.keys())
+                return f"its constraint {constraint.text}: {missing} is not known here"
+            if not constraint.holds(used):
+                shown = ", ".join(f"{n} = {used[n]}" for n in sorted(constraint.names))
+                return f"its constraint {constraint.text} does not hold: {shown}"
+    return ""
+
+
+def _live_extents(mapping: Mapping) -> Iterator[tuple[int, ...]]:
+    """Yield for each inner variable how many iterations of it one tile may have."""
+    extents = {v.name: v.extent.constant for v in mapping.matching.statement.variables}
+    for name in mapping.matching.inner:
+        tile, extent = mapping.tile[name], extents[name]
+        if extent is None:
+            yield tuple(range(1, tile + 1))
+        else:
+            yield tuple({min(tile, extent), extent % tile or min(tile, extent)})
+
+
+def _bounding(entry: Entry) -> dict[str, str]:
+    """Return the axis that each extent of an operand's shape bounds."""
+    found: dict[str, str] = {}
+    for statement in entry.instruction.statements:
+        for variable in statement.variables:
+            if (name := variable.extent.name) is not None:
+                found[name] = variable.name
+    return found

@@ -1,0 +1,53 @@
+"""Why an instruction whose statement fits computes no tile of it."""
+
+from isamap.ir.nodes import Permissions, Statement
+from isamap.ir.statements import zero_based
+from isamap.mapping.allowed import refusal
+from isamap.mapping.demands import is_restricted
+from isamap.mapping.enumerate import enumerate_matchings
+from isamap.mapping.groups import whole_variables
+from isamap.mapping.matching import Matching, Needle
+from isamap.mapping.needles import Needles, roots
+from isamap.mapping.tile import tiles
+
+MOST = 64
+"""Matchings that are looked at for a reason."""
+
+
+def refusals(
+    statement: Statement,
+    index: Needles,
+    permissions: Permissions = Permissions(),  # noqa: B008  (frozen)
+) -> tuple[str, ...]:
+    """Return a line for each instruction that the laws let compute a statement, but no tile does.
+
+    That is so where a reduction within the value is too long for it, where its table holds other
+    numbers, or where a constraint of its description holds for no tile.
+    """
+    statement = zero_based(statement)
+    found: dict[str, str] = {}
+    for needle, operands in roots(statement, index):
+        matchings, _, _ = enumerate_matchings(
+            statement, needle, operands, MOST, permissions=permissions
+        )
+        reason = _reason(statement, needle, matchings)
+        if reason:
+            found.setdefault(needle.name, reason)
+    return tuple(f"{name}: {reason}" for name, reason in found.items())
+
+
+def _reason(statement: Statement, needle: Needle, matchings: tuple[Matching, ...]) -> str:
+    tried = [mapping for matching in matchings for mapping in tiles(matching)]
+    whole = whole_variables(statement)
+    if not tried and whole:
+        extents = {v.name: v.extent for v in statement.variables}
+        steps = " and ".join(f"{name} ({extents[name]} steps)" for name in sorted(whole))
+        axes = ", ".join(f"{axis.name} {axis.extent}" for axis in needle.axes)
+        return (
+            f"it would take the whole reduction over {steps} in one instruction, and no placement "
+            f"on its axes ({axes}) holds it"
+        )
+    if not tried or not is_restricted(needle.entry):
+        return ""
+    best = max(tried, key=lambda mapping: mapping.utilisation)
+    return refusal(best) if all(refusal(mapping) for mapping in tried) else ""

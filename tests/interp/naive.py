@@ -26,6 +26,10 @@ def interpret_slowly(
         if buffer.name in arrays:
             held[buffer.name] = EXACT.encode(arrays[buffer.name], buffer.dtype).copy()
             continue
+        if buffer.contents is not None:
+            elements = [EXACT.constant(literal) for literal in buffer.contents.elements]
+            held[buffer.name] = np.array(elements).reshape(shape)
+            continue
         held[buffer.name] = np.zeros(shape, EXACT.carrier(buffer.dtype))
         first = next(s for s in kernel.statements if s.target.buffer == buffer.name)
         if first.reduction != "=":

@@ -91,7 +91,7 @@ def test_a_mean_is_a_sum_on_the_matrix_unit_and_a_product() -> None:
         "S[i] += X[i, j]; Y[i] = S[i] * 0.02",
     )
     report = _report(kernel, _without("acc_add", "acc_mac"))
-    before, rewriting = report.result.rewritten[-1]
+    before, rewriting = report.result.rewritten[0]
     assert (before.target.buffer, rewriting.rule) == ("S", "insert-identity")
     assert _instructions(report)[0] == "gemm_f32"
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from isamap.ir.index import Index
 from isamap.ir.nodes import Literal, Permissions
-from isamap.ir.statements import read_indices
+from isamap.ir.statements import accesses, read_indices
 from isamap.mapping import functional
 from isamap.mapping.composite import layout_of
 from isamap.mapping.filler import legal_filling
@@ -154,9 +154,12 @@ def _silent(
 
 def _killing(matching: Matching, permissions: Permissions) -> Iterator[tuple[frozenset[str], ...]]:
     """Yield the killing sets of each choice of constants in unused elements."""
-    fixed = tuple((n, e) for n, e in matching.fed if isinstance(e, Literal))
-    free = tuple(n for n, e in matching.fed if not isinstance(e, Literal))
     reduction, body = matching.needle.repeated
+    # An operand that only what follows a reduction reads cannot keep the reduction silent.
+    read = {access.buffer for access in accesses(body)}
+    fed = [(n, e) for n, e in matching.fed if n in read]
+    fixed = tuple((n, e) for n, e in fed if isinstance(e, Literal))
+    free = tuple(n for n, e in fed if not isinstance(e, Literal))
     for filling in best_fillings(body, reduction, free, fixed, permissions.finite):
         yield filling.sets
 

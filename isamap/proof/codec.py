@@ -11,8 +11,8 @@ from hashlib import sha256
 from typing import Any, TypeAlias
 
 from isamap.hw.accelerator import Entry, Storage
+from isamap.ir import constraint, nodes
 from isamap.ir import index as indices
-from isamap.ir import nodes
 from isamap.ir.dtype import DTYPES, DType
 from isamap.ir.printer import print_instruction
 from isamap.lower import nodes as lowered
@@ -29,7 +29,7 @@ class Unreadable(Exception):
 
 def _classes() -> dict[str, type]:
     found: dict[str, type] = {"Storage": Storage}
-    for module in (indices, nodes, lowered, matching, schedule):
+    for module in (indices, nodes, constraint, lowered, matching, schedule):
         for name, value in vars(module).items():
             if isinstance(value, type) and is_dataclass(value):
                 found[name] = value

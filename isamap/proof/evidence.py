@@ -54,7 +54,7 @@ class Evidence:
     def reference(self) -> Kernel:
         """The kernel that the code must agree with: as written, unless a rule approximates it."""
         exact = all(rewriting.error is None for rewriting in self.rewritings)
-        return self.kernel if exact else self.mapped
+        return self.kernel if exact else self.rewritings[-1].kernel
 
 
 def obligations(evidence: Evidence) -> tuple[Obligation, ...]:

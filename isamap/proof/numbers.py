@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, const, product
-from isamap.ir.nodes import Expr, Kernel, Op, Permissions, Statement
+from isamap.ir.nodes import Expr, Kernel, Op, Permissions, Reduce, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.ranges import (
     Interval,
@@ -49,6 +49,8 @@ def _operations(expr: Expr) -> Iterator[Op]:
         yield expr
         for arg in expr.args:
             yield from _operations(arg)
+    elif isinstance(expr, Reduce):
+        yield from _operations(expr.body)
 
 
 def _may_wrap(op: Op, statement: Statement, known: Intervals) -> bool:

@@ -14,6 +14,7 @@ from isamap.ir.printer import print_instruction, print_kernel
 from isamap.ir.ranges import intervals_before
 from isamap.ir.statements import bind_extents, zero_based
 from isamap.mapping.compose import compositions
+from isamap.mapping.groups import grouped, groups
 from isamap.mapping.matching import Needle
 from isamap.mapping.needles import Needles, needles
 from isamap.proof.certificate import Certificate
@@ -24,6 +25,7 @@ from isamap.proof.field import FieldCheck
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.rules import rules_for
+from isamap.schedule.schedule import Schedule
 from isamap.text.load import parse_instructions, parse_module
 
 VERSION = 1
@@ -89,6 +91,8 @@ def _hardware(evidence: Evidence) -> dict[str, Any]:
                 "name": entry.name,
                 "semantics": print_instruction(entry.instruction),
                 "align": dict(entry.align),
+                "same": list(entry.same),
+                "constraints": encode(entry.constraints),
             }
             for entry in entries
         ],
@@ -122,9 +126,9 @@ def read_evidence(data: Mapping[str, Any]) -> Evidence:
         kernel = _kernel(data["kernel"])
         machine = _machine(data["hardware"])
         rewritings = _rewritings(kernel, machine, data["rewritings"])
-        mapped = rewritings[-1].kernel if rewritings else kernel
+        base = rewritings[-1].kernel if rewritings else kernel
         index = needles(machine)
-        made = _composed(mapped, index)
+        made = _composed(base, index)
         entries = {entry.name: entry for entry in machine.entries}
         entries |= {entry_key(needle.entry): needle.entry for needle in made}
         schedule = decode(data["schedule"], entries, "schedule")
@@ -141,6 +145,7 @@ def read_evidence(data: Mapping[str, Any]) -> Evidence:
         if needle not in (*made, *index.readings(needle.entry).needles):
             text = f"schedule.statements[{n}]: {needle.name} cannot be read like that"
             raise _wrong("E774", text)
+    mapped = _together(base, schedule)
     return Evidence(kernel, rewritings, mapped, machine, schedule, lowered)
 
 
@@ -174,7 +179,16 @@ def _machine(data: Mapping[str, Any]) -> Accelerator:
             raise _wrong("E773", f"{place}.semantics is not of {one['name']}")
         # What an instruction costs is no part of a proof.
         cost = Fraction(1)
-        entries.append(Entry(found[0], cost, cost, align=dict(one["align"])))
+        entries.append(
+            Entry(
+                found[0],
+                cost,
+                cost,
+                align=dict(one["align"]),
+                same=tuple(one["same"]),
+                constraints=decode(one["constraints"], {}, f"{place}.constraints"),
+            )
+        )
     name = str(data["name"])
     return Accelerator(
         name, "", storages, (), tuple(entries), None, cost, digest=str(data["digest"])
@@ -189,6 +203,25 @@ def _composed(kernel: Kernel, index: Needles) -> tuple[Needle, ...]:
         roots = compositions(zero_based(statement), index, 0, known).roots
         found += [needle for needle, _ in roots]
     return tuple(found)
+
+
+def _together(kernel: Kernel, schedule: Schedule) -> Kernel:
+    """Return a kernel with those statements as one that a schedule computes together.
+
+    Statements that are none of the kernel's are left to the claims about them.
+    """
+    bound = bind_extents(kernel)
+    possible = {(g.first, zero_based(g.statement)): g for g in groups(kernel)}
+    chosen = []
+    at = 0
+    for own in schedule.statements:
+        wanted = own.mapping.matching.statement
+        single = at < len(bound.statements) and zero_based(bound.statements[at]) == wanted
+        group = None if single else possible.get((at, wanted))
+        if group is not None:
+            chosen.append(group)
+        at += group.count if group is not None else 1
+    return grouped(kernel, chosen)
 
 
 def _rewritings(

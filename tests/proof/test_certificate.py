@@ -269,3 +269,19 @@ def test_a_wrong_kernel_is_seen_by_the_field() -> None:
     check = field_check(other, machine("x86_avx512"), result.lowered)
     assert check.verdict == "differs"
     assert "another function" in check.text
+
+
+def test_statements_that_are_computed_together() -> None:
+    """One instruction computes a product, a bias and a clamp: three statements of the kernel."""
+    text = """kernel relu6(M = 20, N = 13, K = 8) {
+      in A : f32[M, K]  in B : f32[K, N]  in bias : f32[N]
+      local T : f32[M, N]
+      out C : f32[M, N]
+      T[i, j] += A[i, k] * B[k, j]
+      C[i, j] = min(max(T[i, j] + bias[j], 0), 6)
+    }"""
+    fused = str(Path(__file__).parents[1] / "together" / "fused.yaml")
+    found = proved(text, fused)
+    assert len(found.evidence.schedule.statements) == 1
+    assert found.verdict == "proved"
+    assert recheck(document(text, fused), LIMITS).differences == ()

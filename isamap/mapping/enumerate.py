@@ -13,7 +13,7 @@ from isamap.ir.nodes import Expr, Permissions, Statement
 from isamap.mapping.composite import lay_out
 from isamap.mapping.family import Family, within
 from isamap.mapping.laws import Placed
-from isamap.mapping.linear import Vector
+from isamap.mapping.linear import Vector, primitive
 from isamap.mapping.matching import Matching, Needle
 from isamap.mapping.placements import Listed, local_placements
 from isamap.mapping.problem import Local, Problem, problem
@@ -192,7 +192,10 @@ def _restricted(whole: Local, variables: tuple[int, ...], forms: tuple[int, ...]
     return replace(
         whole,
         size=len(variables),
-        rows=tuple(tuple(sorted({cut(r) for r in rows if any(cut(r))})) for rows in whole.rows),
+        # What a row determines is the same for all its multiples: R - 1 - r is solved like r.
+        rows=tuple(
+            tuple(sorted({primitive(cut(r)) for r in rows if any(cut(r))})) for rows in whole.rows
+        ),
         forms=tuple(cut(whole.forms[f]) for f in forms),
         barred=kept(whole.barred),
         outside=kept(whole.outside),

@@ -13,6 +13,7 @@ from isamap.ir.ranges import Intervals
 from isamap.ir.statements import zero_based
 from isamap.mapping.allowed import refusal
 from isamap.mapping.compose import compositions
+from isamap.mapping.composed import conditions_of
 from isamap.mapping.composite import arrangements
 from isamap.mapping.demands import is_restricted
 from isamap.mapping.enumerate import enumerate_matchings
@@ -90,9 +91,13 @@ def enumerate_mappings(
 
 
 def describe(mapping: Mapping) -> str:
-    """Return a mapping as one line of text: instruction, operands, digits on each axis, tile."""
+    """Return a mapping as one line of text: instruction, operands, digits on each axis, tile.
+
+    What had to be proved of a composition's operands comes last.
+    """
     matching = mapping.matching
-    return f"{_head(matching.needle, matching.operands)} {_work(mapping)}"
+    proved = "".join(f", as {c.text}" for c in conditions_of(matching.needle))
+    return f"{_head(matching.needle, matching.operands)} {_work(mapping)}{proved}"
 
 
 def _head(needle: Needle, operands: Bindings) -> str:

@@ -5,6 +5,7 @@ from typing import TypeAlias
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.nodes import Access, Buffer, Op
 from isamap.mapping.pieces import Piece, read_piece
+from isamap.mapping.unrolled import is_unrolled
 
 Kind: TypeAlias = tuple[str, str]
 """Storage and type of an operand."""
@@ -33,10 +34,13 @@ class Makers:
                 continue
             key = kind_of(target)
             self._all.setdefault(key, []).append(entry)
-            if _reduces(entry):
+            written_out = is_unrolled(statement.value)
+            if written_out or _reduces(entry):
                 self._reducing.setdefault(key, []).append(entry)
-            if isinstance(statement.value, Access) or (
-                isinstance(statement.value, Op) and statement.value.op in PASSING
+            if (
+                isinstance(statement.value, Access)
+                or written_out
+                or (isinstance(statement.value, Op) and statement.value.op in PASSING)
             ):
                 self._passing.setdefault(key, []).append(entry)
                 inputs = (o for o in entry.instruction.operands if o.role == "in")

@@ -26,6 +26,7 @@ from isamap.ir.nodes import (
 )
 from isamap.mapping.demands import is_restricted
 from isamap.mapping.matching import Needle
+from isamap.mapping.unrolled import is_unrolled, rolled
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,8 @@ def read_needle(needle: Needle) -> Piece | None:
     value = _value(entry, needle.value, axes)
     if target is None or value is None or not _is_plain(value):
         return None
-    summed = tuple(axis for axis in axes if axis not in target.axes and axes[axis] > 1)
+    looped = (axis.name for axis in needle.axes)
+    summed = tuple(axis for axis in looped if axis not in target.axes and axes[axis] > 1)
     if summed:
         value = Total(needle.reduction, summed, value, value.dtype)
     return Piece(entry, target, needle.reduction, value, axes, needle.tied)
@@ -153,7 +155,8 @@ def _read(
     value = _value(entry, statement.value, extents)
     if target is None or value is None:
         return None
-    summed = tuple(axis for axis in extents if axis not in target.axes and extents[axis] > 1)
+    looped = (variable.name for variable in statement.variables)
+    summed = tuple(axis for axis in looped if axis not in target.axes and extents[axis] > 1)
     if statement.reduction == "=" and summed:
         return None
     if statement.reduction != "=":
@@ -163,7 +166,13 @@ def _read(
     return target, rename(value, names, {}), {names[a]: e for a, e in extents.items()}
 
 
-def _value(entry: Entry, expr: Expr, extents: Mapping[str, int]) -> Value | None:
+def _value(entry: Entry, expr: Expr, extents: dict[str, int]) -> Value | None:
+    """Read an expression; sums that are written out get an axis of their own in ``extents``."""
+    axis = f"+{len(extents)}"
+    if is_unrolled(expr) and (written := rolled(expr, axis)):
+        term, extents[axis] = written
+        value = _value(entry, term, extents)
+        return value and Total("+=", (axis,), value, expr.dtype)
     match expr:
         case Access():
             return _leaf(entry, expr, extents)

@@ -21,6 +21,7 @@ from isamap.ir.statements import bind_extents, zero_based
 from isamap.mapping.compose import Composer, compositions
 from isamap.mapping.composed import Composed, parts_of
 from isamap.mapping.connect import Given, Made
+from isamap.mapping.find import describe
 from isamap.mapping.matching import Needle
 from isamap.mapping.needles import covered, needles, roots
 from isamap.solver.lemma import prove
@@ -128,6 +129,7 @@ def test_bytes_go_through_pairs_where_ranges_allow(tmp_path: Path) -> None:
     (condition,) = needle.entry.conditions
     assert "A[m, k] in 0 .. 127" in condition.text
     assert prove(condition.lemma).verdict == "proved"
+    assert describe(result.statements[0].mappings[0]).endswith(f", as {condition.text}")
 
 
 def test_without_ranges_it_is_refused_with_the_reason(tmp_path: Path) -> None:
@@ -438,3 +440,38 @@ def test_nothing_is_handed_on_in_memory(tmp_path: Path) -> None:
     """
     text = GEMM.format(a="", b="").replace("u8", "s16").replace("s8", "s16")
     assert found(text, machine(tmp_path, through)) == []
+
+
+WRITTEN_OUT = """
+instruction pairs {
+  in a : u8[32] @ v    in b : s8[32] @ v    out r : s16[16] @ v
+  r[i] = sat[s16](ORDER)
+}
+"""
+TERMS = ("s32(a[2*i]) * s32(b[2*i])", "s32(a[2*i + 1]) * s32(b[2*i + 1])")
+
+
+@pytest.mark.parametrize("terms", [TERMS, TERMS[::-1]])
+def test_sums_that_are_written_out(terms: tuple[str, str], tmp_path: Path) -> None:
+    pairs = WRITTEN_OUT.replace("ORDER", " + ".join(terms))
+    hardware = machine(tmp_path, pairs, *ROUTE[1:])
+    result = simulate(kernel(GEMM.format(a="values 0 .. 127", b="")), hardware)
+    assert names(result) == ["pairs + pairs16 + add32"]
+    (needle,) = found(GEMM.format(a="", b=""), hardware)
+    assert all(agrees(needle, {"a": (0, 127)}, seed) for seed in range(20))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "s32(a[2*i + 1]) * s32(b[2*i])",  # one operand does not move: read at one place and at two
+        "s32(a[2*i + 1]) + s32(b[2*i + 1])",
+        "s32(a[2*i]) * s32(b[2*i])",
+    ],
+)
+def test_sums_of_unlike_terms_are_none(other: str, tmp_path: Path) -> None:
+    pairs = WRITTEN_OUT.replace("ORDER", f"{TERMS[0]} + {other}")
+    hardware = machine(tmp_path, pairs, *ROUTE[1:])
+    for needle in found(GEMM.format(a="", b=""), hardware):
+        assert all(agrees(needle, {"a": (0, 60)}, seed) for seed in range(20))
+        assert "pairs" not in parts_of(needle)

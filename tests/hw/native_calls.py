@@ -38,7 +38,7 @@ def cases(entry: Entry, accelerator: Accelerator) -> Iterable[Case]:
     """Yield the instruction with a few values of its immediate operand, if it has one."""
     operands = [
         o
-        for o in entry.instruction.operands
+        for o in entry.instruction.places
         if accelerator.storage(entry.storage(o.name)).kind == "immediate"
     ]
     if not operands:
@@ -77,7 +77,7 @@ def _function(case: Case, accelerator: Accelerator) -> list[str]:
     for at, extent in enumerate(free(instruction)):
         before.append(f"    const int64_t x_{extent} = symbols[{at}];")
         values[extent] = f"x_{extent}"
-    for at, operand in enumerate(instruction.operands):
+    for at, operand in enumerate(instruction.places):
         storage = accelerator.storage(case.entry.storage(operand.name))
         name = f"o_{operand.name}"
         values[operand.name] = name
@@ -118,7 +118,7 @@ LANES = 300
 
 def lanes_of(instruction: Instruction) -> int:
     """Return how many elements of each operand a function takes."""
-    scalar = not instruction.extents and not any(o.shape for o in instruction.operands)
+    scalar = not instruction.extents and not any(o.shape for o in instruction.places)
     return LANES if scalar else 1
 
 
@@ -145,7 +145,7 @@ def widened(instruction: Instruction, immediates: Container[str]) -> Instruction
         instruction,
         operands=tuple(
             o if o.name in immediates else replace(o, shape=(const(LANES),))
-            for o in instruction.operands
+            for o in instruction.places
         ),
         statements=(
             replace(statement, target=target, value=wide(statement.value), variables=variables),

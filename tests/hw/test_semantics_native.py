@@ -33,7 +33,7 @@ from tests.hw.native_calls import (
 )
 
 # Fused and narrow products round other bits than the statement: small integers round none.
-ROUNDS_OTHERWISE = ("vfmadd", "vdpbf16ps", "dot2_bf16", "vsum", "vdot")
+ROUNDS_OTHERWISE = ("vfmadd", "vfnmadd", "vdpbf16ps", "dot2_bf16", "vsum", "vdot")
 # A last bit of two mathematical libraries may differ in f64.
 LIBRARY = frozenset({"exp", "log", "tanh", "sigmoid", "erf"})
 # The sign of a zero that has two candidates is nobody's promise.
@@ -101,7 +101,7 @@ def choices(instruction: Instruction, generator: np.random.Generator) -> Iterato
 
 
 def _row(instruction: Instruction, pitch: str, chosen: Mapping[str, int]) -> int:
-    for operand in instruction.operands:
+    for operand in instruction.places:
         for at, stride in enumerate(operand.strides or ()):
             if pitch in stride.names:
                 inner = operand.shape[at + 1 :]
@@ -171,7 +171,7 @@ class Caller:
         registers: dict[str, Register] = {}
         memory: dict[str, Values] = {}
         pointers = []
-        for operand in instruction.operands:
+        for operand in instruction.places:
             shape = shape_of(operand, symbols)
             start = random_elements(shape, operand.dtype, generator, tame)
             if operand.name in case.immediates:
@@ -207,7 +207,7 @@ class Caller:
         names = free(instruction)
         numbers = (ctypes.c_int64 * max(1, len(names)))(*(symbols[n] for n in names))
         getattr(self.library, case.symbol)((ctypes.c_void_p * len(pointers))(*pointers), numbers)
-        for operand in instruction.operands:
+        for operand in instruction.places:
             if operand.role == "in":
                 continue
             name = operand.name

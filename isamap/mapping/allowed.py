@@ -7,10 +7,13 @@ from math import prod
 import numpy as np
 
 from isamap.hw.accelerator import Entry
-from isamap.ir.nodes import Access, Expr, Literal
+from isamap.ir.index import const
+from isamap.ir.nodes import Access, Expr, Literal, Permissions
+from isamap.mapping.filler import legal_filling
 from isamap.mapping.matching import Mapping
 from isamap.mapping.needles import operand_accesses
 from isamap.mapping.operand import placed_digits
+from isamap.mapping.problem import problem
 from isamap.mapping.room import axis_extent
 from isamap.mapping.rows import row
 
@@ -21,12 +24,42 @@ MOST_TAILS = 4096
 """Combinations of whole and short tiles that are looked at."""
 
 
-def refusal(mapping: Mapping) -> str:
+def refusal(
+    mapping: Mapping,
+    permissions: Permissions = Permissions(),  # noqa: B008  (frozen)
+) -> str:
     """Return why an instruction does not allow a mapping, or nothing."""
+    matching = mapping.matching
+    tables = dict(matching.operands).keys() - dict(matching.fed).keys()
+    if tables:
+        whole = problem(matching.statement, matching.needle, matching.operands, permissions)
+        filling = legal_filling(whole, matching)
+        for name in sorted(tables):
+            needed = filling is not None and frozenset((name,)) in filling.sets
+            if needed and (reason := _unused(mapping, name)) != "":
+                return reason
     for name, expr in mapping.matching.operands:
         if (reason := _table_refusal(mapping, name, expr)) != "":
             return reason
     return _constraint_refusal(mapping)
+
+
+def _unused(mapping: Mapping, operand: str) -> str:
+    """Return why some element of a table is not used in every tile, or nothing."""
+    needle = mapping.matching.needle
+    names = {n for index in operand_accesses(needle)[operand].indices for n in index.names}
+    extents = {v.name: v.extent for v in mapping.matching.statement.variables}
+    for axis in (axis for axis in needle.axes if axis.name in names):
+        digits = placed_digits(mapping, axis.name)
+        ragged = [
+            n for d in digits for n in d.form.names if extents[n] % mapping.tile[n] != const(0)
+        ]
+        if ragged or prod(d.extent for d in digits) < axis.extent:
+            return (
+                f"its table {operand} has numbers along {axis.name} that are not used: nothing "
+                "keeps them silent"
+            )
+    return ""
 
 
 # --- tables ---------------------------------------------------------------------------------------

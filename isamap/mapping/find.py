@@ -75,7 +75,7 @@ def enumerate_mappings(
                 tiled = tiles(matching, candidates=candidates)
             else:
                 many = tiles(matching, MOST_RESTRICTED, candidates=candidates)
-                tiled = tuple(islice((m for m in many if not refusal(m)), MOST_TILES))
+                tiled = tuple(islice((m for m in many if not refusal(m, permissions)), MOST_TILES))
             for mapping in tiled:
                 work = _work(mapping)
                 rank = (-weight, -round(mapping.utilisation * pace, 6), f"{head} {work}")

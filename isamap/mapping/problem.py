@@ -1,7 +1,7 @@
 """What the four laws look at: rows, forms and axes of one statement, one needle, one binding."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isamap.ir.index import Index
 from isamap.ir.nodes import Expr, Literal, Permissions, Statement
@@ -176,6 +176,11 @@ def problem(
     forms = _forms(rows, len(variables))
     reduction, body = needle.repeated
     fillings = best_fillings(body, reduction, fillable, fixed, permissions.finite)
+    # Where every element of a table is used, no stray meets an unused one: as if it killed.
+    for name in bound:
+        if name in built_in:
+            own_set = frozenset((name,))
+            fillings += tuple(replace(f, sets=(*f.sets, own_set)) for f in fillings)
     return Problem(
         variables,
         names,

@@ -30,13 +30,15 @@ def refusals(
         matchings, _, _ = enumerate_matchings(
             statement, needle, operands, MOST, permissions=permissions
         )
-        reason = _reason(statement, needle, matchings)
+        reason = _reason(statement, needle, matchings, permissions)
         if reason:
             found.setdefault(needle.name, reason)
     return tuple(f"{name}: {reason}" for name, reason in found.items())
 
 
-def _reason(statement: Statement, needle: Needle, matchings: tuple[Matching, ...]) -> str:
+def _reason(
+    statement: Statement, needle: Needle, matchings: tuple[Matching, ...], permissions: Permissions
+) -> str:
     tried = [mapping for matching in matchings for mapping in tiles(matching)]
     whole = whole_variables(statement)
     if not tried and whole:
@@ -50,4 +52,8 @@ def _reason(statement: Statement, needle: Needle, matchings: tuple[Matching, ...
     if not tried or not is_restricted(needle.entry):
         return ""
     best = max(tried, key=lambda mapping: mapping.utilisation)
-    return refusal(best) if all(refusal(mapping) for mapping in tried) else ""
+    return (
+        refusal(best, permissions)
+        if all(refusal(mapping, permissions) for mapping in tried)
+        else ""
+    )

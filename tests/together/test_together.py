@@ -12,6 +12,7 @@ from isamap.diagnostics import HardwareError, NoMappingError
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.lower.nodes import Call, Guard, Loop, Node, Scope
+from isamap.mapping.legal import legal_on_tile
 from isamap.pipeline.report import make_report
 from isamap.pipeline.result import Report
 from isamap.text.load import parse_module
@@ -165,6 +166,29 @@ def _smooth(report: Report) -> list[Call]:
     found = calls(report.result.lowered.body, "smooth3")
     assert found
     return found
+
+
+@pytest.mark.parametrize(
+    ("numbers", "index"),
+    [("[0.25, 0.5, 0.25]", "i + r"), ("[0.25, 0.5, 0.25]", "i + 2 - r")],
+)
+def test_a_filter_takes_a_window_and_has_its_numbers_itself(numbers: str, index: str) -> None:
+    report = mapped((SMOOTH % numbers).replace("i + r", index), "taps")
+    ((name, _),) = chosen(report)
+    assert name == "smooth3"
+    (found,) = report.result.statements
+    assert found.mappings[found.chosen].tile == {"i": 8, "r": 3}
+    for mapping in found.mappings:
+        assert legal_on_tile(mapping.matching, dict(mapping.tile))
+
+
+def test_numbers_of_a_table_that_are_not_used_leave_no_lanes_beside_each_other() -> None:
+    # Fewer taps than the unit has: the third one must meet zeros, which neighbours would not be.
+    text = (SMOOTH % "[0.25, 0.5]").replace("W : f32[3]", "W : f32[2]")
+    report = mapped(text, "taps")
+    for mapping in report.result.statements[0].mappings:
+        assert mapping.tile.get("i", 1) == 1
+        assert legal_on_tile(mapping.matching, dict(mapping.tile))
 
 
 def test_another_table_is_refused_at_the_element_that_differs() -> None:

@@ -135,8 +135,11 @@ def read_needle(needle: Needle) -> Piece | None:
 
 
 def is_fixed(entry: Entry) -> bool:
-    """Return whether an instruction has numbers for all extents, and no tables of its own."""
+    """Return whether an instruction can be a part: numbers for all extents, no tables of its own,
+    and no demands on its operands."""
     instruction = entry.instruction
+    if entry.same or entry.constraints:
+        return False
     tables = any(operand.role == "table" for operand in instruction.operands)
     return not tables and all(extent.value is not None for extent in instruction.extents)
 

@@ -127,11 +127,13 @@ class Producers:
         for producer in self._making.get(key, ()):
             if best is not None and producer.entry.throughput >= best.cost:
                 break
+            # A literal that is converted is the same number still.
+            same = isinstance(producer.value, Access) or isinstance(expr, Literal)
+            inner = visited | {key} if same else frozenset()
             for bound in bindings(producer.value, expr):
                 shared = [bound[name] for name in producer.entry.same if name in bound]
                 if any(other != shared[0] for other in shared[1:]):
                     continue
-                inner = visited | {key} if isinstance(producer.value, Access) else frozenset()
                 step = self._step(producer, bound, fragment, references, inner)
                 if step is not None and (best is None or step.cost < best.cost):
                     best = step

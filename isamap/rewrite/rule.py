@@ -18,7 +18,8 @@ class Rewriting:
     caller sees, perhaps with more locals and statements.  It computes what the original computes
     if every one of ``lemmas`` holds.  ``note`` says in one line and in the user's names what
     changed, why that is allowed, and the error bound if there is one.  ``error`` is the relative
-    error that it adds; None where it adds none beyond what the comparison of results derives.
+    error of products that it adds; None where it adds none beyond what the comparison of results
+    derives from the roundings of the kernel that is run.
     """
 
     rule: str

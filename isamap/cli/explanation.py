@@ -73,6 +73,8 @@ def _instruction(explanation: Explanation, is_drawn: bool) -> list[str]:
     lines += [f"    at {explanation.entry.span}"]
     if explanation.alike:
         lines += wrap(f"likewise: {', '.join(explanation.alike)}", _INDENT, _INDENT + "  ")
+    if explanation.together:
+        lines += wrap(f"with {', '.join(explanation.together)} as one statement", _INDENT)
     for rewriting in explanation.rewriting:
         lines += wrap(f"{rewriting.rule}: {rewriting.note}", _INDENT, _INDENT + "  ")
     if found is not None:

@@ -7,10 +7,11 @@ from itertools import permutations
 
 from isamap.explain.explanation import Effect, Reason
 from isamap.ir.dtype import DType
-from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op
+from isamap.ir.literal import narrowed
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduce
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.printer import print_expr
-from isamap.ir.statements import identity
+from isamap.ir.statements import identity, reduces
 from isamap.mapping.pattern import size
 from isamap.mapping.readings import REDUCTIONS
 
@@ -111,11 +112,19 @@ class _Aligner:
             case Coordinate():
                 text = "it uses the position of an element as data"
                 yield Alignment(3, (Reason("operand", text, expr.span, pattern.span),), None)
+            case Reduce():
+                yield from self._reduction(pattern, expr)
             case Op():
                 yield from self._operation(pattern, expr)
 
     def _operation(self, pattern: Op, expr: Expr) -> Iterator[Alignment]:
         facts = OPERATIONS[pattern.op]
+        if pattern.op in CONVERSIONS and isinstance(expr, Literal):
+            # What is converted without loss is a literal of the narrower type, converted.
+            (arg,) = pattern.args
+            if (literal := narrowed(expr, arg.dtype)) is not None:
+                for one in self.pair(arg, literal):
+                    yield replace(one, changed=None if one.cost else expr)
         if pattern.op in CONVERSIONS and not _is_same(pattern, expr):
             yield from self._converted(pattern, expr)
             if isinstance(expr, Op) and expr.op in CONVERSIONS:
@@ -145,6 +154,21 @@ class _Aligner:
         text = f"it computes {_t(pattern)}, {_t(expr)} is {_what(expr)}"
         reason = Reason("operation", text, expr.span, pattern.span)
         yield Alignment(1 + 2 * size(pattern), (reason,), None)
+
+    def _reduction(self, pattern: Reduce, expr: Expr) -> Iterator[Alignment]:
+        """A reduction within the instruction, which may also do a single step."""
+        if not isinstance(expr, Reduce):
+            yield from self.pair(pattern.body, expr)
+            return
+        for one in self.pair(pattern.body, expr.body):
+            if expr.reduction == pattern.reduction:
+                yield replace(one, changed=None if one.cost else expr)
+            else:
+                text = f"it does '{pattern.reduction}' over {_t(pattern.body)}, {_t(expr.body)} "
+                text += f"is reduced by '{expr.reduction}'"
+                reason = Reason("reduction", text, expr.span, pattern.span)
+                step = f"write '{pattern.reduction}' for '{expr.reduction}'"
+                yield _more(one, reason, step, None, "different")
 
     def _converted(self, pattern: Op, expr: Expr) -> Iterator[Alignment]:
         """What the instruction converts and the kernel does not."""
@@ -247,6 +271,10 @@ def _is_same(pattern: Expr, expr: Expr) -> bool:
 
 
 def _leaf(name: str, dtype: DType, pattern: Access, expr: Expr) -> Alignment:
+    if reduces(expr):
+        text = f"its operand {name} would be {_t(expr)}, which is half computed"
+        reason = Reason("operand", text, expr.span, pattern.span)
+        return Alignment(3, (reason,), None, ((name, expr),))
     if dtype == expr.dtype:
         return Alignment(0, (), expr, ((name, expr),))
     text = f"its operand {name} is {dtype}, {_t(expr)} is {expr.dtype}"

@@ -21,8 +21,10 @@ from isamap.explain.verify import Bench, Candidate
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.printer import print_expr
-from isamap.ir.statements import bind_extents, zero_based
-from isamap.mapping.matching import Enumeration, Mapping
+from isamap.ir.statements import bind_extents, reduces, zero_based
+from isamap.lower.grouping import group_mappings, group_reasons
+from isamap.mapping.groups import Group, grouped, groups
+from isamap.mapping.matching import Enumeration, Mapping, Needle
 from isamap.mapping.needles import covered, needles
 from isamap.mapping.produce import Producers
 from isamap.pipeline.mapped import only_instruction
@@ -82,6 +84,7 @@ class _Look:
     near: tuple[Near, ...] = ()
     found: Enumeration | None = None
     rewritten: Rewritten | None = None
+    group: Group | None = None
 
     @property
     def order(self) -> tuple[float, float, float]:
@@ -104,10 +107,16 @@ class _Explainer:
     written: Statement = field(init=False)
     bound: Statement = field(init=False)
     rewritten: dict[str, tuple[Rewritten, ...]] = field(init=False)
+    groups: tuple[Group, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self.written = self.kernel.statements[self.number]
         self.bound = zero_based(bind_extents(self.kernel).statements[self.number])
+        self.groups = tuple(
+            group
+            for group in groups(self.kernel)
+            if group.first <= self.number < group.first + group.count
+        )
         self.rewritten = by_instruction(self.kernel, self.number, self.bench.index)
 
     def statement(
@@ -137,16 +146,22 @@ class _Explainer:
         found = self.bench.match(self.kernel, self.number, entry)
         if found.mappings:
             return _Look(entry, "matches", 0, found=found)
+        index = needles(replace(self.bench.machine, entries=(entry,)))
+        for group, found in group_mappings(self.kernel, index):
+            if group in self.groups:
+                return _Look(entry, "matches", 0, found=found, group=group)
         after = self.bench.rewritten(self.kernel, self.number, entry, self.rewritten)
         if after is not None:
             return _Look(entry, "rewritten", 1, found=after[1], rewritten=after[0])
-        index = needles(replace(self.bench.machine, entries=(entry,)))
         readings = index.readings(entry)
         if not readings.needles:
             verdict = "moves" if readings.moves else "differs"
             reason = Reason("reading", readings.reason, self.written.span, entry.span)
             return _Look(entry, verdict, FAR + (verdict == "moves"), (reason,))
         near = nearest(self.written, readings.needles)
+        whole, chosen = self._grouped(readings.needles, near)
+        if chosen is not None:
+            return _Look(entry, "differs", _distance(whole), whole.reasons, (whole,), group=chosen)
         inner = part(self.written, readings.needles)
         if inner is not None and near[0].cost > 0:
             text = f"it computes {print_expr(inner)}, a part of the statement: other "
@@ -160,11 +175,36 @@ class _Explainer:
             return _Look(entry, "differs", 1, reasons, near)
         return _Look(entry, "differs", _distance(near[0]), near[0].reasons, near)
 
+    def _grouped(self, given: Sequence[Needle], alone: Sequence[Near]) -> tuple[Near, Group | None]:
+        """Return the statements which an instruction comes nearer to than to the one alone."""
+        best, chosen = alone[0], None
+        for group in self.groups:
+            if group.count > 1 or reduces(group.statement.value):
+                near = nearest(group.statement, given)[0]
+                better = covered(near.needle) - near.cost > covered(best.needle) - best.cost
+                if near.cost <= best.cost and better:
+                    best, chosen = near, group
+        if chosen is not None and best.cost == 0:
+            reasons = group_reasons(self.kernel, self.bench.index, self.number)
+            own = [r for r in reasons if r.startswith(f"{best.needle.name}: ")]
+            texts = [r.partition(": ")[2] for r in own] or ["no placement of its axes holds it"]
+            told = tuple(
+                Reason("extent", text, self.written.span, best.needle.entry.span) for text in texts
+            )
+            best = replace(best, reasons=told)
+        return best, chosen
+
+    def _names(self, group: Group | None) -> tuple[str, ...]:
+        if group is None or group.count < 2:
+            return ()
+        return statement_names(self.kernel)[group.first : group.first + group.count]
+
     def whole(self, look: _Look) -> Explanation:
         """Return the whole explanation: changes tried, correspondence drawn."""
         entry = look.entry
+        together = self._names(look.group)
         if look.found is not None:
-            return self.matching(look, look.found)
+            return replace(self.matching(look, look.found), together=together)
         fits = bool(look.near) and look.near[0].cost == 0
         changes = self.bench.first(self.kernel, self._repairs(look), entry, needs_code=fits)
         verdict = look.verdict
@@ -174,7 +214,7 @@ class _Explainer:
         reasons = look.reasons
         if changes and verdict == "differs" and not fits:
             reasons = changes[0].reasons  # The smallest set that was found to be enough.
-        return Explanation(entry, verdict, look.distance, reasons, None, changes)  # type: ignore[arg-type]
+        return Explanation(entry, verdict, look.distance, reasons, None, changes, together=together)  # type: ignore[arg-type]
 
     def matching(self, look: _Look, found: Enumeration) -> Explanation:
         """Return the correspondence of an instruction that computes the statement."""
@@ -183,7 +223,12 @@ class _Explainer:
         if look.rewritten is not None:
             rewritings = look.rewritten.rewritings
             return Explanation(entry, "rewritten", 1, (), drawn, rewriting=rewritings)
-        lacking = self.bench.out_of_reach(self.kernel, self.number, found)
+        if look.group is not None:
+            lacking = self.bench.out_of_reach(
+                grouped(self.kernel, (look.group,)), look.group.first, found
+            )
+        else:
+            lacking = self.bench.out_of_reach(self.kernel, self.number, found)
         if lacking:
             reason = Reason("lowering", lacking, self.written.span, entry.span)
             candidates = self._layouts(drawn.mapping)
@@ -191,7 +236,7 @@ class _Explainer:
             return Explanation(entry, "unreachable", 1, (reason,), drawn, changes)
         used = drawn.mapping.utilisation
         changes = ()
-        if used <= POOR:
+        if used <= POOR and look.group is None:
             candidates = self._improvements(drawn.mapping)
             changes = self.bench.first(self.kernel, candidates, entry, BETTER * used, 1)
         return Explanation(entry, "matches", 0, (), drawn, changes)
@@ -199,9 +244,11 @@ class _Explainer:
     def _repairs(self, look: _Look) -> Iterator[tuple[Candidate, ...]]:
         """Yield changes under which an instruction that differs may match, the nearest first.
 
+        None are known where it differs from several statements together.
+
         Each with what it may need besides, in the order in which that is tried.
         """
-        for near in look.near[:WAYS]:
+        for near in look.near[:WAYS] if look.group is None else ():
             if near.cost == 0:
                 yield tuple(permitted(Candidate("", "same", self.kernel, self.number)))
                 continue

@@ -127,7 +127,8 @@ class Explanation:
     ``rewriting``, which is proved (``rewritten``); it computes a part of the statement,
     which other instructions use (``part``); it does not (``differs``); it only moves data
     (``moves``).  ``distance`` counts what is in the way.  ``alike`` are other instantiations of the
-    same instruction with reasons of the same kind.
+    same instruction with reasons of the same kind.  ``together`` names the kernel's statements that
+    it computes, or differs from, as one.
     """
 
     entry: Entry
@@ -138,6 +139,7 @@ class Explanation:
     changes: tuple[Change, ...] = ()
     alike: tuple[str, ...] = ()
     rewriting: tuple[Rewriting, ...] = ()
+    together: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ def _explanation(explanation: Explanation) -> Facts:
         "alike": list(explanation.alike),
         "reasons": [_reason(r) for r in explanation.reasons],
         "changes": [_change(c) for c in explanation.changes],
+        "together": list(explanation.together),
         "rewriting": [{"rule": r.rule, "note": r.note} for r in explanation.rewriting],
         "correspondence": None if found is None else _correspondence(found),
     }

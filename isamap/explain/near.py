@@ -8,7 +8,7 @@ from isamap.explain.explanation import Effect, Reason
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Expr, Op, Statement
 from isamap.ir.printer import print_expr, print_statement
-from isamap.ir.statements import accesses
+from isamap.ir.statements import accesses, reduces
 from isamap.mapping.matching import Needle
 from isamap.mapping.pattern import bindings, size
 
@@ -48,7 +48,9 @@ def part(statement: Statement, needles: Sequence[Needle]) -> Expr | None:
         inside = inside[1:]
     for expr in sorted(inside, key=size, reverse=True):
         for needle in needles:
-            if needle.reduction == "=" and size(needle.value) and bindings(needle.value, expr):
+            # One that holds a whole reduction is of use for the whole, not for a single step of it.
+            alone = needle.reduction == "=" and size(needle.value) and not reduces(needle.value)
+            if alone and bindings(needle.value, expr):
                 return expr
     return None
 

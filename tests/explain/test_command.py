@@ -69,6 +69,56 @@ def test_nearest_first_and_not_too_many(isamap: "Run", tmp_path: Path) -> None:
     assert len(names) == len(set(names))
 
 
+FUSED = """\
+format: 1
+name: fused
+title: a product with bias and maximum in one instruction
+extends: base.yaml
+source: made for tests
+instructions:
+  - semantics: |
+      instruction mm_relu {
+        in a : f32[4, 4] @ t   in b : f32[4, 4] @ t   in bias : f32[4] @ v   out r : f32[4, 4] @ t
+        local s : f32[4, 4] @ t
+        s[i, j] += a[i, k] * b[k, j]
+        r[i, j] = max(s[i, j] + bias[j], 0)
+      }
+    throughput: 1
+    latency: 1
+    units: alu
+"""
+LAYER = """\
+kernel layer(M = 8, N = 8, K = 4) {
+  in  A : f32[M, K]
+  in  B : f32[K, N]
+  in  C : f32[N]
+  local S : f32[M, N]
+  out Y : f32[M, N]
+  S[m, n] += A[m, k] * B[k, n]
+  Y[m, n] = max(S[m, n] + C[n], 0)
+}
+"""
+
+
+def test_statements_together(isamap: "Run", tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text((MISFITS / "base.yaml").read_text())
+    machine, path = tmp_path / "fused.yaml", tmp_path / "layer.ir"
+    machine.write_text(FUSED)
+    for old, new, verdict, kind in (
+        ("K = 4", "K = 4", "matches", None),
+        ("K = 4", "K = 16", "differs", "extent"),
+        ("max(", "min(", "differs", "operation"),
+    ):
+        path.write_text(LAYER.replace(old, new))
+        done = isamap("explain", path, "--hw", machine, "--instruction", "mm_relu", "--json")
+        assert done.code == (0 if verdict == "matches" else 3)
+        for statement in done.json["statements"]:
+            (told,) = statement["instructions"]
+            assert told["verdict"] == verdict
+            assert told["together"] == ["S", "Y"]
+            assert [r["kind"] for r in told["reasons"]] == [kind] * (kind is not None)
+
+
 def test_unknown_instruction(isamap: "Run") -> None:
     path = MISFITS / "wrong_type"
     done = isamap("explain", f"{path}.ir", "--hw", f"{path}.yaml", "--instruction", "mna")

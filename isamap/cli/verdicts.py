@@ -46,7 +46,7 @@ def field_text(check: FieldCheck) -> str:
     if sizes:
         text += f", at {'; '.join(sizes)}"
     if check.text:
-        return f"{text} ({check.text})"
+        text += f" ({check.text})"
     return f"{text}; chance of an error below {check.probability:.0e}"
 
 

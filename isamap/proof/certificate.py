@@ -1,6 +1,6 @@
 """A certificate: the claims about a mapped kernel with their proofs, and how both were run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from time import perf_counter, process_time
@@ -8,6 +8,7 @@ from time import perf_counter, process_time
 from isamap.proof.claim import Claim, Decision, Obligation, Open
 from isamap.proof.evidence import Evidence, obligations
 from isamap.proof.field import CALLS, ITERATIONS, FieldCheck, field_check
+from isamap.proof.reduced import reduced
 from isamap.solver.lemma import Lemma, Verdict, prove
 
 MILLISECONDS = 5000
@@ -42,13 +43,15 @@ class Limits:
     """How long proofs may take.
 
     ``milliseconds`` for one lemma and ``seconds`` of this process for all (None: without limit);
-    ``calls`` and ``iterations`` bound each run of the field check.
+    ``calls`` and ``iterations`` bound each run of the field check; with ``smaller`` it is made at
+    smaller sizes where it would take longer.
     """
 
     milliseconds: int = MILLISECONDS
     seconds: float | None = None
     calls: int = CALLS
     iterations: int = ITERATIONS
+    smaller: bool = True
 
 
 def certify(evidence: Evidence, limits: Limits | None = None) -> Certificate:
@@ -58,14 +61,39 @@ def certify(evidence: Evidence, limits: Limits | None = None) -> Certificate:
     """
     limits = limits or Limits()
     claims = decide(obligations(evidence), limits)
-    check = field_check(
-        evidence.reference,
-        evidence.machine,
-        evidence.lowered,
-        calls=limits.calls,
-        iterations=limits.iterations,
-    )
-    return Certificate(evidence, claims, check)
+    return Certificate(evidence, claims, run_field(evidence, limits))
+
+
+def run_field(
+    evidence: Evidence,
+    limits: Limits,
+    sizes: Sequence[Mapping[str, int]] | None = None,
+    seeds: Sequence[int] = (0, 1),
+) -> FieldCheck:
+    """Run kernel and code modulo a prime; at smaller sizes where these take too long."""
+
+    def run(one: Evidence) -> FieldCheck:
+        return field_check(
+            one.reference,
+            one.machine,
+            one.lowered,
+            sizes,
+            seeds,
+            calls=limits.calls,
+            iterations=limits.iterations,
+        )
+
+    check = run(evidence)
+    if check.verdict != "not run" or not limits.smaller:
+        return check
+    if (found := reduced(evidence)) is None:
+        return check
+    small = run(found[0])
+    if small.verdict == "not run":
+        return check
+    told = ", ".join(f"{name}={value}" for name, value in found[1].items())
+    text = f"with {told}, lowered by the same schedule"
+    return replace(small, text=f"{small.text}, {text}" if small.text else text)
 
 
 def decide(found: Iterable[Obligation], limits: Limits) -> tuple[Claim, ...]:

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from isamap.proof.certificate import Certificate, Limits, decide
+from isamap.proof.certificate import Certificate, Limits, decide, run_field
 from isamap.proof.claim import Claim
 from isamap.proof.evidence import obligations
-from isamap.proof.field import field_check
 from isamap.proof.saved import read_claims, read_evidence
 
 
@@ -28,15 +27,8 @@ def recheck(data: Mapping[str, Any], limits: Limits | None = None) -> Rechecked:
     evidence = read_evidence(data)
     claims = decide(obligations(evidence), limits)
     recorded = data["field"]
-    check = field_check(
-        evidence.reference,
-        evidence.machine,
-        evidence.lowered,
-        [dict(sizes) for sizes in recorded["sizes"]] or None,
-        tuple(recorded["seeds"]),
-        limits.calls,
-        limits.iterations,
-    )
+    sizes = [dict(chosen) for chosen in recorded["sizes"]] or None
+    check = run_field(evidence, limits, sizes, tuple(recorded["seeds"]))
     differences = list(_compared(read_claims(data), claims))
     if check.verdict != recorded["verdict"]:
         differences.append(

@@ -285,3 +285,15 @@ def test_statements_that_are_computed_together() -> None:
     assert len(found.evidence.schedule.statements) == 1
     assert found.verdict == "proved"
     assert recheck(document(text, fused), LIMITS).differences == ()
+
+
+def test_what_takes_too_long_is_run_at_smaller_sizes() -> None:
+    result = mapped(FIXED.replace("M = 21", "M = 210"), "x86_avx512")
+    limits = Limits(calls=4000)
+    found = prove_result(result, limits)
+    assert field_check(result.kernel, result.accelerator, result.lowered, calls=4000).text
+    assert found.field.verdict == "agrees"
+    assert "M=" in found.field.text
+    assert recheck(json.loads(json.dumps(certificate_json(found))), limits).differences == ()
+    without = prove_result(result, Limits(calls=4000, smaller=False))
+    assert without.field.verdict == "not run"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index, const
-from isamap.ir.nodes import Buffer, Kernel
+from isamap.ir.nodes import Kernel
 from isamap.lower.nodes import Call, LoweredKernel, Window
 from isamap.proof.touched import Touch, bound_symbols, touches
 from isamap.proof.walk import Context, Site, Terms, conjunction, disjunction, number
@@ -28,10 +28,9 @@ def memory_lemmas(
     """
     found = tuple(found)
     entries = {entry.name: entry for entry in machine.entries}
-    buffers = {b.name: b for b in kernel.buffers}
-    lemmas = list(_bounds(lowered, buffers, found, entries))
-    lemmas += _alignment(lowered, buffers, found, entries)
-    lemmas += _extents(lowered, buffers, found, entries)
+    lemmas = list(_bounds(lowered, kernel, found, entries))
+    lemmas += _alignment(lowered, kernel, found, entries)
+    lemmas += _extents(lowered, kernel, found, entries)
     return tuple(lemmas)
 
 
@@ -46,7 +45,7 @@ class _Group:
 
 def _bounds(
     lowered: LoweredKernel,
-    buffers: Mapping[str, Buffer],
+    kernel: Kernel,
     found: tuple[Site, ...],
     entries: Mapping[str, Entry],
 ) -> Iterator[Lemma]:
@@ -59,7 +58,7 @@ def _bounds(
     for array in lowered.arrays:
         if not groups[array.name]:
             continue
-        terms = Terms(lowered.symbols, buffers)
+        terms = Terms(lowered.symbols, kernel)
         size = terms.term(array.size)
         cases = []
         for key, (low, high) in groups[array.name].items():
@@ -94,11 +93,11 @@ def _grouped(touch: Touch) -> tuple[_Group, int, int]:
 # --- alignment and extents ----------------------------------------------------------------------
 def _alignment(
     lowered: LoweredKernel,
-    buffers: Mapping[str, Buffer],
+    kernel: Kernel,
     found: tuple[Site, ...],
     entries: Mapping[str, Entry],
 ) -> Iterator[Lemma]:
-    terms = Terms(lowered.symbols, buffers)
+    terms = Terms(lowered.symbols, kernel)
     cases: dict[str, None] = {}
     names: dict[str, None] = {}
     for site in found:
@@ -120,11 +119,11 @@ def _alignment(
 
 def _extents(
     lowered: LoweredKernel,
-    buffers: Mapping[str, Buffer],
+    kernel: Kernel,
     found: tuple[Site, ...],
     entries: Mapping[str, Entry],
 ) -> Iterator[Lemma]:
-    terms = Terms(lowered.symbols, buffers)
+    terms = Terms(lowered.symbols, kernel)
     cases: dict[str, None] = {}
     names: dict[str, None] = {}
     for site in found:

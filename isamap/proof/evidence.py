@@ -7,7 +7,7 @@ from math import prod
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import product
 from isamap.ir.nodes import Kernel, Permissions
-from isamap.ir.statements import bind_extents, zero_based
+from isamap.ir.statements import accesses, bind_extents, zero_based
 from isamap.lower.nodes import Call, LoweredKernel
 from isamap.mapping.composed import conditions_of, parts_of
 from isamap.mapping.composite import layout_of
@@ -24,7 +24,7 @@ from isamap.proof.numbers import float_notes, integer_obligations
 from isamap.proof.parallel import parallel_lemmas
 from isamap.proof.partition import partition_lemmas
 from isamap.proof.registers import register_flow
-from isamap.proof.walk import Malformed, sites
+from isamap.proof.walk import UNBOUNDED, Malformed, sites
 from isamap.rewrite.rule import Rewriting
 from isamap.schedule.schedule import Schedule
 from isamap.solver.lemma import Lemma
@@ -163,7 +163,12 @@ def _code(evidence: Evidence, bound: Kernel) -> Iterator[Obligation]:
             CODE, "names", "every name has one meaning", "checker", "refuted", "", str(fault)
         )
         return
-    yield from (Open(CODE, lemma) for lemma in (*memory, *parallel))
+    for lemma in (*memory, *parallel):
+        if lemma.script.startswith(UNBOUNDED):
+            detail = "indices that arrays hold are looked at before each call"
+            yield Claim(CODE, lemma.name, lemma.claim, "none", "assumed", detail=detail)
+        else:
+            yield Open(CODE, lemma)
     flow = register_flow(machine, lowered)
     text = f"each of {flow.reads} register operands has a value when it is read"
     verdict = _decided(not flow.faults)
@@ -210,6 +215,19 @@ def _assumptions(evidence: Evidence) -> Iterator[Claim]:
     if ranged:
         text = f"elements of {', '.join(ranged)} are in their declared ranges"
         yield Claim(CODE, "inputs", text, "none", "assumed")
+    held = sorted(
+        {
+            read.buffer
+            for statement in kernel.statements
+            for access in (statement.target, *accesses(statement.value))
+            for index in access.indices
+            for read in index.reads
+        }
+    )
+    if held:
+        text = f"elements of {', '.join(held)} that serve as indices are in bounds"
+        detail = "they are looked at before each call"
+        yield Claim(CODE, "inputs", text, "none", "assumed", detail=detail)
     used = used_instructions(evidence)
     aligned = any(e.align for e in evidence.machine.entries if e.name in used)
     text = "arrays have the sizes of their shapes"

@@ -48,7 +48,7 @@ def parallel_lemmas(
         if not any(run.writes for run in runs):
             continue
         claim = f"iterations of {counter} do not touch what others write in {array}"
-        terms = Terms(lowered.symbols, buffers)
+        terms = Terms(lowered.symbols, kernel)
         shape = buffers[array].shape if array in buffers else ()
         if not any(is_product(run.address) for run in runs) or not _indexed(runs, shape):
             shape = (const(0),)  # The address is the only index, without an end.

@@ -32,23 +32,27 @@ def _tile(mapping: Mapping, name: str) -> int:
 
 def _cut(name: str, extent: Index, step: int) -> Lemma:
     """Return that whole steps and a tail contain each iteration once, and nothing else."""
-    script = f"""\
-(declare-const length Int)
-(declare-const |{name}| Int)
-(declare-const piece Int)
-(declare-const piece2 Int)
-(assert (<= 0 length))
-(define-fun within ((p Int) (x Int)) Bool
-  (and (<= 0 p) (< p (div length {step})) (<= (* {step} p) x) (< x (+ (* {step} p) {step}))))
-(define-fun tail ((x Int)) Bool
-  (and (<= (* {step} (div length {step})) x)
-       (< x (+ (* {step} (div length {step})) (mod length {step})))))
-(define-fun inside ((x Int)) Bool (and (<= 0 x) (< x length)))
-(assert (or
-  (and (inside |{name}|) (not (within (div |{name}| {step}) |{name}|)) (not (tail |{name}|)))
-  (and (within piece |{name}|) (within piece2 |{name}|) (not (= piece piece2)))
-  (and (within piece |{name}|) (tail |{name}|))
-  (and (within piece |{name}|) (not (inside |{name}|)))
-  (and (tail |{name}|) (not (inside |{name}|)))))"""
+    x = f"|{name}|"
+    whole = f"(* {step} (div length {step}))"
+    tail = f"(and (<= {whole} {x}) (< {x} (+ {whole} (mod length {step}))))"
+    inside = f"(and (<= 0 {x}) (< {x} length))"
+
+    def within(piece: str) -> str:
+        start = f"(* {step} {piece})"
+        there = f"(<= 0 {piece}) (< {piece} (div length {step}))"
+        return f"(and {there} (<= {start} {x}) (< {x} (+ {start} {step})))"
+
+    own = within(f"(div {x} {step})")
+    lines = [f"(declare-const {n} Int)" for n in ("length", x, "piece", "piece2")]
+    lines += [
+        "(assert (<= 0 length))",
+        "(assert (or",
+        f"  (and {inside} (not {own}) (not {tail}))",
+        f"  (and {within('piece')} {within('piece2')} (not (= piece piece2)))",
+        f"  (and {within('piece')} {tail})",
+        f"  (and {within('piece')} (not {inside}))",
+        f"  (and {tail} (not {inside}))))",
+    ]
+    script = "\n".join(lines)
     claim = f"steps of {step} and a tail contain each of the {extent} iterations of {name} once"
     return Lemma("coverage", claim, script)

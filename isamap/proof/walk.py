@@ -3,13 +3,17 @@
 This reads the lowered kernel as data; it shares no code with the lowering that made it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from isamap.ir.index import Div, Index, Mod, Name, Read, const, var
-from isamap.ir.nodes import Buffer
+from isamap.ir.nodes import Kernel
+from isamap.ir.statements import accesses
 from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Scope
 from isamap.text.smt import at_least, term
+
+UNBOUNDED = "; what an array holds is an index here, of which nothing is known"
+"""The first line of a script that can decide nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +82,10 @@ def _within(nodes: tuple[Node, ...], context: Context, taken: frozenset[str]) ->
 class Terms:
     """Writes index expressions as SMT-LIB terms; what arrays hold becomes a name with a range."""
 
-    def __init__(self, symbols: tuple[str, ...], buffers: Mapping[str, Buffer]) -> None:
+    def __init__(self, symbols: tuple[str, ...], kernel: Kernel) -> None:
         self.symbols = symbols
-        self.buffers = buffers
+        self.kernel = kernel
+        self.buffers = {b.name: b for b in kernel.buffers}
         self.reads: dict[Read, str] = {}
         self.names: dict[str, None] = {}
 
@@ -131,13 +136,36 @@ class Terms:
     def script(self, negation: str, requires: tuple[Index, ...]) -> str:
         """Return the script that asks for values at which ``negation`` holds."""
         given = [self.nonnegative(condition) for condition in requires]
-        lines = [f"(declare-const |{name}| Int)" for name in sorted(self.names)]
+        bounds = []
+        free = False
+        for read, name in self.reads.items():
+            if name in self.names:
+                own = [f"(< |{name}| {self.term(extent)})" for extent in self.limits(read.buffer)]
+                bounds += [f"(assert (and (<= 0 |{name}|) {' '.join(own)}))"] if own else []
+                free |= not own and self._held(read) is None
+        lines = [UNBOUNDED] if free else []
+        lines += [f"(declare-const |{name}| Int)" for name in sorted(self.names)]
+        lines += bounds
         lines += [f"(assert (<= 1 |{name}|))" for name in self.symbols if name in self.names]
         for read, name in self.reads.items():
             if name in self.names and (held := self._held(read)):
                 lines.append(f"(assert (and (<= {held[0]} |{name}|) (<= |{name}| {held[1]})))")
         lines += [f"(assert {condition})" for condition in given]
         return "\n".join([*lines, f"(assert {negation})"])
+
+    def limits(self, buffer: str) -> tuple[Index, ...]:
+        """Return the extents below which each element of a buffer is as it serves as an index.
+
+        Indices that arrays hold are looked at before each call.
+        """
+        found: dict[Index, None] = {}
+        for statement in self.kernel.statements:
+            for access in (statement.target, *accesses(statement.value)):
+                for n, index in enumerate(access.indices):
+                    match index.terms:
+                        case (((Read(name),), 1),) if name == buffer:
+                            found.setdefault(self.buffers[access.buffer].shape[n])
+        return tuple(found)
 
     def _held(self, read: Read) -> tuple[str, str] | None:
         values = self.buffers[read.buffer].values if read.buffer in self.buffers else None

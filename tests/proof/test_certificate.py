@@ -297,3 +297,16 @@ def test_what_takes_too_long_is_run_at_smaller_sizes() -> None:
     assert recheck(json.loads(json.dumps(certificate_json(found))), limits).differences == ()
     without = prove_result(result, Limits(calls=4000, smaller=False))
     assert without.field.verdict == "not run"
+
+
+def test_indices_that_arrays_hold_are_assumed_to_be_in_bounds() -> None:
+    text = """kernel gather(N = 20, V = 30, D = 16) {
+      in T : f32[V, D]  in I : s32[N]  out Y : f32[N, D]
+      Y[n, d] = T[I[n], d]
+    }"""
+    found = {claim.claim: claim.verdict for claim in proved(text, "x86_avx2").claims}
+    assert found["every access to T lies within its 480 elements"] == "proved"
+    assert found["elements of I that serve as indices are in bounds"] == "assumed"
+    shifted = proved(text.replace("I[n]", "I[n] + 1"), "x86_avx2")
+    assert shifted.verdict == "proved"
+    assert not any(claim.verdict == "refuted" for claim in shifted.claims)

@@ -24,7 +24,7 @@ from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.rewrite.apply import judge
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.rules import FINAL, SHAPED, UNMAPPED, Named, rules_for
-from isamap.schedule.rank import quick_cycles
+from isamap.schedule.rank import least_quick_cycles
 
 FASTER = 1.25
 """How much faster the instructions alone must be for a rewriting to be looked into."""
@@ -129,11 +129,11 @@ class Rewriter:
             return None
         within.sort(key=lambda item: item[0])
         own = _Candidate(kernel, (), range(number, number + 1))
-        limit = self._quick(own, inf) / WORTH
+        limit = self._quick(own, inf, inf) / WORTH
         quick = [
             (cycles, candidate)
             for _, candidate in within[:ENUMERATED]
-            if (cycles := self._quick(candidate, calls)) < limit
+            if (cycles := self._quick(candidate, calls, limit)) < limit
         ]
         quick.sort(key=lambda item: (item[0], len(item[1].rewritings)))
         best: _Candidate | None = None
@@ -217,21 +217,27 @@ class Rewriter:
         sizes = {name: self.symbols.get(name, TYPICAL_SIZE) for name in extent.names}
         return max(1, int(extent.evaluate(sizes)))
 
-    def _quick(self, candidate: _Candidate, calls: float) -> float:
-        """Return cycles by a closed form; infinity where the calls are not faster."""
+    def _quick(self, candidate: _Candidate, calls: float, limit: float) -> float:
+        """Return cycles by a closed form; infinity where they, or the calls, are too many."""
         kernel = candidate.kernel
         buffers = {b.name: b for b in kernel.buffers}
-        cycles = least = 0.0
-        for statement in candidate.statements:
+        # The dearest statement first: most candidates fail there.
+        ordered = sorted(candidate.statements, key=self._least, reverse=True)
+        least, found = 0.0, []
+        for statement in ordered:
             mappings = self.mapped(statement, kernel).mappings[:RANKED]
             if not mappings:
                 return inf
             least += min(issue_cycles(m, kernel, self.symbols) for m in mappings)
             if least * FASTER > calls:
                 return inf
-            cycles += min(
-                quick_cycles(m, self.producers, buffers, kernel.permissions) for m in mappings
-            )
+            found.append(mappings)
+        cycles = 0.0
+        for mappings in found:
+            if cycles < limit:
+                cycles += least_quick_cycles(
+                    mappings, self.producers, buffers, kernel.permissions, limit - cycles
+                )
         return cycles
 
     def _estimate(self, candidate: _Candidate) -> float:

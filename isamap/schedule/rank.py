@@ -1,7 +1,8 @@
 """Ordering mappings by a closed form, before any of them is lowered."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping as Dict
-from math import prod
+from math import inf, prod
 
 from isamap.ir.nodes import Buffer, Permissions
 from isamap.mapping.fragment import Reference
@@ -16,6 +17,36 @@ ASSUMED_EXTENT = 256
 
 COPY = 1.0
 """Cycles an element that is copied into a packed operand, or out of a staged result."""
+
+
+def least_quick_cycles(
+    mappings: Iterable[Mapping],
+    producers: Producers,
+    buffers: Dict[str, Buffer],
+    permissions: Permissions,
+    limit: float = inf,
+) -> float:
+    """Return the least of the rough counts; infinity for none below ``limit``.
+
+    No count is less than that of the calls alone, so those that are worse in that are passed over.
+    """
+    best = limit
+    for calls, _, mapping in sorted(
+        ((_calls(m), n, m) for n, m in enumerate(mappings)), key=lambda c: c[:2]
+    ):
+        if calls >= best:
+            break
+        best = min(best, quick_cycles(mapping, producers, buffers, permissions))
+    return best if best < limit else inf
+
+
+def _calls(mapping: Mapping) -> float:
+    """Return the cycles of a mapping's calls if nothing else took time."""
+    tiles = (
+        -(-numeric(v.extent, ASSUMED_EXTENT) // mapping.tile.get(v.name, 1))
+        for v in mapping.matching.statement.variables
+    )
+    return prod(tiles) * float(mapping.matching.needle.entry.throughput)
 
 
 def quick_cycles(
@@ -39,7 +70,7 @@ def quick_cycles(
     for operand, _ in matching.fed:
         kinds = treatments.feasible(operand)
         if kinds is None:
-            return float("inf")
+            return inf
         cycles += calls * 0.1 * treatments.own_cost(operand, kinds)
         for (name, access), kind in zip(
             [pair for pair in inputs(mapping) if pair[0] == operand], kinds, strict=True

@@ -17,7 +17,7 @@ import numpy as np
 from isamap.diagnostics import ArgumentsError, VerifyError
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.arguments import bind_symbols, inputs_of, outputs_of
-from isamap.interp.arithmetic import free
+from isamap.interp.arithmetic import Arithmetic, free
 from isamap.interp.compare import compare
 from isamap.interp.field import MERSENNE
 from isamap.interp.free import Free
@@ -73,11 +73,14 @@ def field_check(
     seeds: Sequence[int] = (0, 1),
     calls: int = CALLS,
     iterations: int = ITERATIONS,
+    written: Kernel | None = None,
 ) -> FieldCheck:
     """Compare a lowered kernel with its kernel on random inputs, without any tolerance.
 
     ``sizes`` are values for the kernel's symbols, one mapping a run (default: some under which all
     code is executed).  Runs of more than ``calls`` instructions or ``iterations`` are not made.
+    ``written`` is what the kernel was rewritten from by laws that the field lacks: the two are then
+    compared in the declared types.
     A fault of the lowered kernel (an access outside an array, a register without value) counts as
     a difference.
     """
@@ -91,7 +94,7 @@ def field_check(
     if not fitting:
         text = f"more than {calls} instructions or {iterations} iterations"
         return FieldCheck("not run", MERSENNE, seeds, (), 0, 0, 1.0, text)
-    runs = _Runs(kernel, machine, lowered)
+    runs = _Runs(kernel, machine, lowered, written)
     for symbols in fitting:
         if text := runs.compare(symbols, seeds):
             at = ", ".join(f"{n}={v}" for n, v in symbols.items())
@@ -99,12 +102,31 @@ def field_check(
             return FieldCheck(
                 "differs", MERSENNE, seeds, told, runs.in_field, runs.exact, 1.0, text
             )
-    text = ""
+    told_too = []
     if runs.free_functions:
-        text = f"{', '.join(runs.free_functions)} known by general laws only"
+        told_too.append(f"{', '.join(runs.free_functions)} known by general laws only")
+    if written is not None:
+        told_too.append("as rewritten, by laws that its lemmas prove and the prime field lacks")
+    text = "; ".join(told_too)
     return FieldCheck(
         "agrees", MERSENNE, seeds, told, runs.in_field, runs.exact, runs.probability, text
     )
+
+
+def same_in_field(
+    kernel: Kernel,
+    other: Kernel,
+    sizes: Sequence[Sequence[tuple[str, int]]],
+    seeds: Sequence[int],
+) -> bool:
+    """Return whether two kernels with the same buffers are equal by the laws of the field."""
+    for symbols in map(dict, sizes):
+        for seed in seeds:
+            arrays = _elements(kernel, symbols, seed)
+            one, two = (interpret(k, arrays, symbols, _arithmetic(kernel)) for k in (kernel, other))
+            if any((one[b.name] != two[b.name]).any() for b in outputs_of(kernel)):
+                return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,23 +143,45 @@ class _Unsaturated(Free):
         return (lambda x: x) if op == "sat" else Free.operation(self, op, arguments, result)
 
 
+def _arithmetic(kernel: Kernel) -> Arithmetic:
+    return free() if "sat" in free_functions(kernel) else _Unsaturated()
+
+
+def _elements(kernel: Kernel, symbols: dict[str, int], seed: int) -> dict[str, Values]:
+    """Return elements of the field for every input; indices that are read stay in bounds."""
+    arrays = random_inputs(kernel, symbols, seed)
+    generator = np.random.default_rng([seed, 1])
+    indexed = _read_as_index(kernel)
+    return {
+        name: array if name in indexed else generator.integers(0, MERSENNE, array.shape, np.uint64)
+        for name, array in arrays.items()
+    }
+
+
 # --- runs ---------------------------------------------------------------------------------------
 class _Runs:
     """Runs of both, and what they amount to."""
 
-    def __init__(self, kernel: Kernel, machine: Accelerator, lowered: LoweredKernel) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        machine: Accelerator,
+        lowered: LoweredKernel,
+        written: Kernel | None,
+    ) -> None:
         self.kernel, self.machine, self.lowered = kernel, machine, lowered
+        self.written = written
         self.in_field = self.exact = 0
         self.probability = 0.0
         self.free_functions = free_functions(kernel)
-        self.arithmetic = free() if "sat" in self.free_functions else _Unsaturated()
+        self.arithmetic = _arithmetic(kernel)
         self.types = {b.name: b.dtype for b in kernel.buffers}
 
     def compare(self, symbols: dict[str, int], seeds: Sequence[int]) -> str:
         """Return where the two differ at these sizes, or nothing."""
         missed = 1.0
         for seed in seeds:
-            arrays = self._elements(symbols, seed)
+            arrays = _elements(self.kernel, symbols, seed)
             expected = interpret(self.kernel, arrays, symbols, self.arithmetic)
             try:
                 actual = run_lowered(
@@ -160,7 +204,7 @@ class _Runs:
                     return f"{buffer.name}[{place}] is another function of the inputs"
             missed *= min(1.0, outputs * self._degree(symbols) / MERSENNE)
         self.probability = max(self.probability, missed)
-        if self.free_functions or self._has_integers():
+        if self.free_functions or self._has_integers() or self.written is not None:
             return self._declared(symbols, seeds)
         return ""
 
@@ -175,29 +219,18 @@ class _Runs:
         return ""
 
     def _differ(self, arrays: Mapping[str, Values], symbols: dict[str, int]) -> str:
+        kernel = self.kernel if self.written is None else self.written
         try:
-            expected = interpret(self.kernel, arrays, symbols)
+            expected = interpret(kernel, arrays, symbols)
         except VerifyError:
             return ""  # Such inputs are not legal: an index that is read would be out of bounds.
         try:
-            actual = run_lowered(self.lowered, self.machine, arrays, symbols, kernel=self.kernel)
+            actual = run_lowered(self.lowered, self.machine, arrays, symbols, kernel=kernel)
         except (LoweredFault, ArgumentsError) as fault:
             return str(fault)
         self.exact += 1
-        found = compare(self.kernel, arrays, expected, actual, symbols)
+        found = compare(kernel, arrays, expected, actual, symbols)
         return "" if found.ok else found.text
-
-    def _elements(self, symbols: dict[str, int], seed: int) -> dict[str, Values]:
-        """Return elements of the field for every input; indices that are read stay in bounds."""
-        arrays = random_inputs(self.kernel, symbols, seed)
-        generator = np.random.default_rng([seed, 1])
-        indexed = _read_as_index(self.kernel)
-        return {
-            name: array
-            if name in indexed
-            else generator.integers(0, MERSENNE, array.shape, np.uint64)
-            for name, array in arrays.items()
-        }
 
     def _extremes(self, arrays: Mapping[str, Values], seed: int) -> dict[str, Values]:
         """Return inputs that are the least or the greatest that integer buffers may hold."""

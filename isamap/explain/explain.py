@@ -19,7 +19,7 @@ from isamap.explain.near import Near, nearest, part
 from isamap.explain.rewriting import Rewritten, by_instruction
 from isamap.explain.verify import Bench, Candidate
 from isamap.hw.accelerator import Accelerator, Entry
-from isamap.ir.nodes import Kernel, Statement
+from isamap.ir.nodes import Access, Kernel, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import bind_extents, reduces, zero_based
 from isamap.lower.grouping import group_mappings, group_reasons
@@ -168,7 +168,8 @@ class _Explainer:
             text += "instructions may take its result"
             reason = Reason("part", text, inner.span, entry.instruction.statements[0].span)
             return _Look(entry, "part", min(_distance(near[0]), 2), (reason,), near)
-        if near[0].cost > 0 and not any(covered(n) for n in readings.needles):
+        copied = near[0].cost == 0 and isinstance(self.written.value, Access)
+        if not copied and not any(covered(n) for n in readings.needles):
             return _Look(entry, "moves", FAR + 1, near[0].reasons, near)
         if near[0].cost == 0:
             reasons = closed(self.bound, near[0].needle, index, self.kernel.permissions)

@@ -119,6 +119,24 @@ def test_statements_together(isamap: "Run", tmp_path: Path) -> None:
             assert [r["kind"] for r in told["reasons"]] == [kind] * (kind is not None)
 
 
+CLAMP = """\
+kernel clamp(N = 16) {
+  in  A : f32[N]
+  out C : f32[N]
+  C[n] = max(A[n] + 1, 0)
+}
+"""
+
+
+def test_a_store_that_cannot_compute_only_moves_data(isamap: "Run", tmp_path: Path) -> None:
+    path = tmp_path / "clamp.ir"
+    path.write_text(CLAMP)
+    told = isamap("explain", path, "--hw", "portable_c", "--instruction", "c_store_f32")
+    assert told.code == 3
+    assert "c_store_f32 only moves data" in told.out
+    assert "c_store" not in isamap("explain", path, "--hw", "portable_c", "--all").out
+
+
 def test_unknown_instruction(isamap: "Run") -> None:
     path = MISFITS / "wrong_type"
     done = isamap("explain", f"{path}.ir", "--hw", f"{path}.yaml", "--instruction", "mna")

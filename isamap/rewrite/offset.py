@@ -68,10 +68,12 @@ def zero_points(kernel: Kernel, number: int) -> Iterator[Rewriting]:
     terms = [(m.coefficient, m.factors) for m in found]
     expanded = print_expr(sum_of(terms, statement.target.dtype))
     claim = f"{print_expr(whole)} = {expanded}, as integers"
+    rest = "the other product of the expansion is a correction"
+    if len(found) > 2:
+        rest = f"the other {len(found) - 1} products of the expansion are corrections"
     note = (
         f"{statement.target.buffer} sums {print_expr(product_of(main.factors))}; "
-        f"the other {len(found) - 1} products of the expansion are corrections, "
-        "exact in integers that wrap"
+        f"{rest}, exact in integers that wrap"
     )
     lemma = same_polynomial("expansion", claim, whole, found)
     yield Rewriting("zero-points", number, changed, (*lemmas, lemma), note)

@@ -57,6 +57,8 @@ def group() -> None:
       isamap hw list                               the machines that ship
       isamap check mm.ir                           is this text right?
       isamap map mm.ir --hw native                 map, compile, run, check
+      isamap explain mm.ir --hw native             why instructions match or not
+      isamap prove mm.ir --hw native               prove mapping and code
       isamap map mm.ir --hw native --tune 30s      look for a better schedule
       isamap run mm.ir --hw native --inputs in.npz --outputs out.npz
     """

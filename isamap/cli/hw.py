@@ -13,7 +13,7 @@ def command() -> None:
 
 @command.command("list")
 def list_shipped() -> None:
-    """List the descriptions that ship, and whether this machine runs their code."""
+    """List the shipped machines, and which run here."""
     from isamap.hw.load import load_hardware, shipped_names
     from isamap.hw.native import runnable
 
@@ -29,7 +29,10 @@ def list_shipped() -> None:
 @click.argument("name", metavar="HW")
 @click.option("--all", "everything", is_flag=True, help="List inherited instructions too.")
 def show(name: str, everything: bool) -> None:
-    """Show a description: a shipped name, a YAML file or 'native'."""
+    """Show a description: a shipped name, a YAML file or 'native'.
+
+    What an instruction computes is in the description's file: 'isamap explain' names its line.
+    """
     from isamap.hw.load import load_hardware
 
     click.echo("\n".join(_shown(load_hardware(name), everything)))

@@ -12,11 +12,10 @@ from isamap.ir.nodes import Expr, Kernel, Op
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.printer import print_kernel
 from isamap.lower.choose import alternatives
-from isamap.mapping.find import enumerate_mappings
+from isamap.mapping.find import enumerate_statement
 from isamap.mapping.matching import Enumeration
-from isamap.mapping.needles import Needles
+from isamap.mapping.needles import Needles, needles
 from isamap.mapping.produce import Producers
-from isamap.pipeline.mapped import enumerate_each
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.text.load import parse_module
 
@@ -49,9 +48,11 @@ class Bench:
 
     def match(self, kernel: Kernel, statement: int, entry: Entry) -> Enumeration:
         """Return the legal mappings of one statement to one instruction."""
-        alone = replace(self.machine, entries=(entry,))
-        single = replace(kernel, statements=(kernel.statements[statement],))
-        return enumerate_each(single, alone)[0]
+        return enumerate_statement(kernel, statement, self.alone(entry))
+
+    def alone(self, entry: Entry) -> Needles:
+        """Return the needles of one instruction."""
+        return needles(replace(self.machine, entries=(entry,)))
 
     def rewritten(
         self,
@@ -80,8 +81,7 @@ class Bench:
             if number == rewritten.statement:
                 own = found
             else:
-                statement = kernel.statements[number]
-                own = enumerate_mappings(statement, self.index, kernel.permissions, TRIED)
+                own = enumerate_statement(kernel, number, self.index, TRIED)
             if not own.mappings or self.out_of_reach(kernel, number, own):
                 return False
         return True

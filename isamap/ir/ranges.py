@@ -4,7 +4,7 @@ An interval holds every value that legal inputs can give; it need not be the sma
 wrap has the whole range of its type.  Floats have no interval.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -182,9 +182,27 @@ class _Reader:
             case Coordinate(index, dtype):
                 return self._index(index) or full(dtype)
             case Op(_, _, dtype):
-                return wrapped(self.exact(expr), dtype)
+                exact = wrapped(self.exact(expr), dtype)
+                if not dtype.is_integer or not _is_ring(expr):
+                    return exact
+                other = wrapped(self.congruent(expr), dtype)
+                return min(exact, other, key=lambda ends: ends.high - ends.low)
             case Reduce(_, _, _, dtype):
                 return full(dtype)
+
+    def congruent(self, expr: Expr) -> Interval:
+        """Return numbers congruent to the values of an integer modulo the size of its type.
+
+        Sums and products of what wraps are congruent to those of what does not: u8(a) + 128 is
+        a + 128 for a in -128 .. 127.
+        """
+        match expr:
+            case Op("cast", (inner,), dtype) if inner.dtype.is_integer:
+                return self.congruent(inner) if inner.dtype.bits >= dtype.bits else self.of(inner)
+            case Op(op, args, dtype) if dtype.is_integer and _is_ring(expr):
+                return _combined(op, [self.congruent(arg) for arg in args])
+            case _:
+                return self.of(expr)
 
     def exact(self, expr: Op) -> Interval:
         """Return the values of an operation before they wrap or saturate."""
@@ -200,15 +218,8 @@ class _Reader:
             case "sat", [a]:
                 top, low = dtype.highest, dtype.lowest
                 return Interval(min(max(a.low, low), top), max(min(a.high, top), low))
-            case "+", [a, b]:
-                return Interval(a.low + b.low, a.high + b.high)
-            case "-", [a, b]:
-                return Interval(a.low - b.high, a.high - b.low)
-            case "*", [a, b]:
-                ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-                return Interval(min(ends), max(ends))
-            case "neg", [a]:
-                return Interval(-a.high, -a.low)
+            case (("+" | "-" | "*" | "neg"), _):
+                return _combined(expr.op, args)
             case "~", [a]:
                 return Interval(-1 - a.high, -1 - a.low)
             case "abs", [a]:
@@ -245,6 +256,25 @@ class _Reader:
                 ranges[variable.name] = (low, low + size - 1)
         ends = index.bounds(ranges)
         return Interval(*ends) if ends is not None else None
+
+
+def _is_ring(expr: Op) -> bool:
+    return expr.op in ("+", "-", "*", "neg")
+
+
+def _combined(op: str, args: Sequence[Interval]) -> Interval:
+    """Return the values of a ring operation that does not wrap."""
+    match op, args:
+        case "+", [a, b]:
+            return Interval(a.low + b.low, a.high + b.high)
+        case "-", [a, b]:
+            return Interval(a.low - b.high, a.high - b.low)
+        case "*", [a, b]:
+            ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+            return Interval(min(ends), max(ends))
+        case _:
+            (a,) = args
+            return Interval(-a.high, -a.low)
 
 
 def _by_constant(op: str, a: Interval, number: int, dtype: DType) -> Interval:

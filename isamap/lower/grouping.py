@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
+from isamap.ir.ranges import intervals_before
 from isamap.ir.statements import bind_extents, operations, reduces
 from isamap.lower.choose import alternatives
 from isamap.mapping.find import enumerate_mappings
@@ -77,7 +78,8 @@ def group_mappings(kernel: Kernel, index: Needles) -> tuple[tuple[Group, Enumera
         useful = _useful(kernel, group, index)
         if useful is None:
             continue
-        enumeration = enumerate_mappings(group.statement, useful, kernel.permissions)
+        known = intervals_before(kernel, group.first)
+        enumeration = enumerate_mappings(group.statement, useful, kernel.permissions, known=known)
         if enumeration.mappings:
             found.append((group, enumeration))
     return tuple(found)

@@ -7,10 +7,10 @@ from operator import itemgetter
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index, total
-from isamap.ir.nodes import Permissions, Statement
+from isamap.ir.nodes import Kernel, Permissions, Statement
 from isamap.ir.printer import print_expr
-from isamap.ir.ranges import Intervals
-from isamap.ir.statements import zero_based
+from isamap.ir.ranges import Intervals, intervals_before
+from isamap.ir.statements import bind_extents, zero_based
 from isamap.mapping.allowed import refusal
 from isamap.mapping.compose import compositions
 from isamap.mapping.composed import conditions_of
@@ -88,6 +88,22 @@ def enumerate_mappings(
         reasons.append(f"the limit of {limit} mappings was reached")
     refused = tuple(map(str, several.refused))
     return Enumeration(statement, tuple(kept[:limit]), not reasons, "; ".join(reasons), refused)
+
+
+def enumerate_statement(
+    kernel: Kernel, number: int, index: Needles, limit: int = LIMIT
+) -> Enumeration:
+    """Return the mappings of one statement of a kernel, as :func:`enumerate_mappings` does.
+
+    What the kernel's earlier statements and declarations say of the values of buffers is known.
+    """
+    return enumerate_mappings(
+        bind_extents(kernel).statements[number],
+        index,
+        kernel.permissions,
+        limit,
+        intervals_before(kernel, number),
+    )
 
 
 def describe(mapping: Mapping) -> str:

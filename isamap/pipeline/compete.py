@@ -105,11 +105,13 @@ def _rewritten(
 ) -> Competed:
     """Return what the rules make of some statements: of all, if no numbers are given."""
     kernel = before.kernel
-    for statement, found in zip(kernel.statements, before.enumerations, strict=True):
-        rewriter.know(statement, found)
+    for number, found in enumerate(before.enumerations):
+        rewriter.know(kernel, number, found)
     only = frozenset(range(len(kernel.statements)) if numbers is None else numbers)
     after = rewriter.rewrite(kernel, limits, only)
-    found_after = tuple(rewriter.mapped(s, after.kernel) for s in after.kernel.statements)
+    found_after = tuple(
+        rewriter.mapped(after.kernel, number) for number in range(len(after.kernel.statements))
+    )
     rewritings = (*before.rewritings, *after.rewritings)
     return Competed(after.kernel, found_after, None, rewritings, after.refused)
 

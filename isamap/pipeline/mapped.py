@@ -15,13 +15,12 @@ from isamap.emit.c import emit_c
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
-from isamap.ir.ranges import intervals_before
-from isamap.ir.statements import bind_extents, zero_based
+from isamap.ir.statements import bind_extents
 from isamap.lower.choose import Choice
 from isamap.lower.cost import estimate
 from isamap.lower.grouping import group_reasons
 from isamap.lower.nodes import LoweredKernel
-from isamap.mapping.find import enumerate_mappings
+from isamap.mapping.find import enumerate_statement
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import needles
 from isamap.mapping.reasons import reasons
@@ -108,10 +107,7 @@ def enumerate_each(kernel: Kernel, hardware: Accelerator) -> tuple[Enumeration, 
     """Return the legal mappings of every statement, which may be none."""
     index = needles(hardware)
     return tuple(
-        enumerate_mappings(
-            zero_based(statement), index, kernel.permissions, known=intervals_before(kernel, number)
-        )
-        for number, statement in enumerate(bind_extents(kernel).statements)
+        enumerate_statement(kernel, number, index) for number in range(len(kernel.statements))
     )
 
 

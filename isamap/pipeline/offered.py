@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
-from isamap.mapping.find import enumerate_mappings
+from isamap.mapping.find import enumerate_statement
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import needles
 from isamap.rewrite.apply import rewritings
@@ -35,11 +35,10 @@ def offered(kernel: Kernel, hardware: Accelerator) -> tuple[tuple[Offered, ...],
         judged = rewritings(kernel, number, rules)
         refused += [one.text for one in judged.refused]
         for rewriting in judged.proved:
-            changed = rewriting.kernel.statements
-            stop = len(changed) - len(own.statements) + number + 1
+            more = len(rewriting.kernel.statements) - len(own.statements)
+            stop = number + 1 + more
             enumerations = tuple(
-                enumerate_mappings(statement, index, kernel.permissions)
-                for statement in changed[number:stop]
+                enumerate_statement(rewriting.kernel, at, index) for at in range(number, stop)
             )
             if all(one.mappings for one in enumerations):
                 found.append(Offered(before, rewriting, enumerations))

@@ -9,14 +9,18 @@ scheduled and lowered.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, prod
+from typing import TypeAlias
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
 from isamap.ir.nodes import Kernel, Statement
+from isamap.ir.ranges import Interval, intervals_before
+from isamap.ir.statements import accesses
 from isamap.lower.choose import Alternative, alternatives
-from isamap.mapping.find import enumerate_mappings
+from isamap.mapping.compose import Composer
+from isamap.mapping.find import enumerate_statement
 from isamap.mapping.matching import Enumeration
-from isamap.mapping.needles import Needles, roots
+from isamap.mapping.needles import Needles, covered, roots
 from isamap.mapping.produce import Producers
 from isamap.pipeline.offered import statements
 from isamap.pipeline.result import issue_cycles
@@ -73,6 +77,17 @@ class _Candidate:
         return tuple(self.kernel.statements[n] for n in self.group)
 
 
+_Known: TypeAlias = tuple[Statement, frozenset[tuple[str, Interval]]]
+"""A statement, and what is known of the values that it reads."""
+
+
+def _known(kernel: Kernel, number: int) -> _Known:
+    statement = kernel.statements[number]
+    read = {access.buffer for access in accesses(statement.value)}
+    before = intervals_before(kernel, number)
+    return statement, frozenset((name, ends) for name, ends in before.items() if name in read)
+
+
 @dataclass(slots=True)
 class Rewriter:
     """Looks for better kernels; remembers what it enumerated and estimated."""
@@ -84,20 +99,21 @@ class Rewriter:
     producers: Producers
     chosen: Sequence[str] | None = None
     refused: list[str] = field(default_factory=list)
-    _found: dict[Statement, Enumeration] = field(default_factory=dict)
+    _found: dict[_Known, Enumeration] = field(default_factory=dict)
     _floors: dict[Statement, float] = field(default_factory=dict)
-    _estimates: dict[Statement, float] = field(default_factory=dict)
+    _estimates: dict[_Known, float] = field(default_factory=dict)
     _rules: tuple[Named, ...] | None = None
 
-    def know(self, statement: Statement, found: Enumeration) -> None:
+    def know(self, kernel: Kernel, number: int, found: Enumeration) -> None:
         """Remember a statement's mappings."""
-        self._found[statement] = found
+        self._found[_known(kernel, number)] = found
 
-    def mapped(self, statement: Statement, kernel: Kernel) -> Enumeration:
+    def mapped(self, kernel: Kernel, number: int) -> Enumeration:
         """Return a statement's mappings."""
-        if statement not in self._found:
-            self._found[statement] = enumerate_mappings(statement, self.index, kernel.permissions)
-        return self._found[statement]
+        key = _known(kernel, number)
+        if key not in self._found:
+            self._found[key] = enumerate_statement(kernel, number, self.index)
+        return self._found[key]
 
     def rewrite(
         self, kernel: Kernel, limits: Sequence[tuple[float, float]], only: frozenset[int]
@@ -203,10 +219,14 @@ class Rewriter:
         return self._floors[statement]
 
     def _least_of(self, statement: Statement) -> float:
+        """Return a bound that no mapping of a statement is below, whatever its values are."""
+        single = roots(statement, self.index)
+        best = max((covered(needle) for needle, _ in single), default=0)
+        several = Composer(self.index).chains(statement, best)
         pace = max(
             (
                 prod(axis.extent for axis in needle.axes) / float(needle.entry.throughput or 1)
-                for needle, _ in roots(statement, self.index)
+                for needle, _ in (*single, *several)
             ),
             default=0.0,
         )
@@ -222,10 +242,12 @@ class Rewriter:
         kernel = candidate.kernel
         buffers = {b.name: b for b in kernel.buffers}
         # The dearest statement first: most candidates fail there.
-        ordered = sorted(candidate.statements, key=self._least, reverse=True)
+        ordered = sorted(
+            candidate.group, key=lambda n: self._least(kernel.statements[n]), reverse=True
+        )
         least, found = 0.0, []
-        for statement in ordered:
-            mappings = self.mapped(statement, kernel).mappings[:RANKED]
+        for number in ordered:
+            mappings = self.mapped(kernel, number).mappings[:RANKED]
             if not mappings:
                 return inf
             least += min(issue_cycles(m, kernel, self.symbols) for m in mappings)
@@ -244,14 +266,14 @@ class Rewriter:
         kernel = candidate.kernel
         total = 0.0
         for number in candidate.group:
-            statement = kernel.statements[number]
-            if statement not in self._estimates:
-                found = self.mapped(statement, kernel)
+            key = _known(kernel, number)
+            if key not in self._estimates:
+                found = self.mapped(kernel, number)
                 tried = alternatives(
                     kernel, self.hardware, number, found, self.threads, self.symbols, self.producers
                 )
-                self._estimates[statement] = least_estimate(tried)
-            total += self._estimates[statement]
+                self._estimates[key] = least_estimate(tried)
+            total += self._estimates[key]
         return total
 
     def _proved(self, candidate: _Candidate) -> bool:

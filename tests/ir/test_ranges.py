@@ -109,3 +109,12 @@ def test_a_sum_over_a_symbol_may_be_anything() -> None:
     }""")
     assert intervals_before(kernel, 1)["Y"] == full(DTYPES["s32"])
     assert np.iinfo(np.int32).max == full(DTYPES["s32"]).high
+
+
+def test_sums_that_wrap_on_the_way_are_those_that_do_not() -> None:
+    kernel = kernel_of("""kernel k {
+      in A : s8[8] values -64 .. 63
+      out Y : u8[8]
+      Y[i] = u8(A[i]) + 128
+    }""")
+    assert intervals_before(kernel, 1)["Y"] == Interval(64, 191)

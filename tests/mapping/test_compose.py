@@ -475,3 +475,24 @@ def test_sums_of_unlike_terms_are_none(other: str, tmp_path: Path) -> None:
     for needle in found(GEMM.format(a="", b=""), hardware):
         assert all(agrees(needle, {"a": (0, 60)}, seed) for seed in range(20))
         assert "pairs" not in parts_of(needle)
+
+
+CORRECTIONS = (
+    "instruction flip { in a : s8[32] @ v  out r : u8[32] @ v  r[i] = u8(a[i]) + 128 }\n",
+    "instruction gather { in a : s8[8] @ v  inout c : s32[8] @ v  c[i] += s32(a[i]) }\n",
+    """instruction scale {
+      in a : s32[8] @ v  in x : s32[] @ imm  inout c : s32[8] @ v  c[i] += a[i] * x[]
+    }\n""",
+    moves("s8", 8),
+)
+
+
+def test_what_is_declared_holds_of_rewritten_kernels(tmp_path: Path) -> None:
+    hardware = machine(tmp_path, *ROUTE, *CORRECTIONS)
+    text = GEMM.replace("u8", "s8")
+    result = simulate(kernel(text.format(a="values -64 .. 63", b="values -64 .. 64")), hardware)
+    assert "pairs + pairs16 + add32" in names(result)
+    assert [rewriting.rule for rewriting in result.rewritings] == ["flip-sign"]
+    # The copy in the other signedness holds 64 .. 191; all of s8 would make it 0 .. 255.
+    with pytest.raises(NoMappingError):
+        simulate(kernel(text.format(a="", b="")), hardware)

@@ -40,7 +40,7 @@ def count_lines(rows: Sequence[Row]) -> list[str]:
             row.instruction,
             str(row.count),
             "yes" if row.complete else "no",
-            _PROVED[row.proved],
+            "refused" if row.refused and not row.listings else _PROVED[row.proved],
             duration(row.seconds),
         )
         for row in rows
@@ -50,7 +50,15 @@ def count_lines(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         if not row.complete:
             lines += wrap(f"{row.operator} on {row.instruction}: {row.reason}", "    ")
+        lines += condition_lines(row)
     return lines
+
+
+def condition_lines(row: Row) -> list[str]:
+    """Return why a composition computes the statement, and in which ways it does not."""
+    told = [f"{row.operator} on {row.instruction}, as {text}" for text in row.conditions]
+    told += [f"refused: {row.operator} on {row.instruction}: {text}" for text in row.refused]
+    return [line for text in told for line in wrap(text, "    ", "      ")]
 
 
 def matching_lines(rows: Sequence[Row], everything: bool) -> list[str]:
@@ -70,6 +78,7 @@ def matching_lines(rows: Sequence[Row], everything: bool) -> list[str]:
             lines += wrap(f"{len(shown)} shown (--all shows the rest)", "    ")
         if not row.complete:
             lines += wrap(f"there may be more: {row.reason}", "    ")
+        lines += condition_lines(row)
     return lines
 
 

@@ -122,21 +122,22 @@ def command(
         else:
             raise click.UsageError("give a kernel, or --suite NAME")
         machine = load_hardware(hardware, trust)
-        if instruction:
-            machine = only_instruction(machine, instruction)
+        chosen = only_instruction(machine, instruction) if instruction else machine
         tell("match")
         if suite or family or listed or nonempty or operand_orders or count:
             query = Query(
                 family or "embedded", listed or "tight", nonempty, operand_orders or "distinct"
             )
-            return _matchings(kernels, machine, query, bool(suite) or count, everything, as_json)
-        return _mappings(kernels[0], machine, instruction, rewrites, everything, as_json)
+            counting = bool(suite) or count
+            return _matchings(kernels, machine, query, instruction, counting, everything, as_json)
+        return _mappings(kernels[0], machine, chosen, instruction, rewrites, everything, as_json)
 
 
 def _matchings(
     kernels: "tuple[Kernel, ...]",
     machine: "Accelerator",
     query: "Query",
+    instruction: str | None,
     count: bool,
     everything: bool,
     as_json: bool,
@@ -145,7 +146,7 @@ def _matchings(
     from isamap.cli.tables import wrap
     from isamap.pipeline.count import LIMIT, count_matchings, listed_facts
 
-    rows = count_matchings(kernels, machine, query)
+    rows = count_matchings(kernels, machine, query, instruction)
     if as_json:
         limit = None if everything else LIMIT
         facts = [row.facts() if count else listed_facts(row, limit) for row in rows]
@@ -160,30 +161,42 @@ def _matchings(
 def _mappings(
     kernel: "Kernel",
     machine: "Accelerator",
+    chosen: "Accelerator",
     instruction: str | None,
     rewrites: bool,
     everything: bool,
     as_json: bool,
 ) -> int:
     from isamap.cli.tables import wrap
-    from isamap.cli.text import head_lines, mapping_lines, offered_lines
+    from isamap.cli.text import head_lines, mapping_lines, offered_lines, together_lines
     from isamap.ir.printer import print_statement
+    from isamap.lower.grouping import group_mappings
+    from isamap.mapping.groups import grouped
+    from isamap.mapping.needles import needles
     from isamap.pipeline.facts import match_facts
-    from isamap.pipeline.mapped import enumerate_all, enumerate_each
+    from isamap.pipeline.mapped import enumerate_each, nothing
     from isamap.pipeline.offered import offered
+    from isamap.pipeline.result import statement_names
 
-    enumerations = enumerate_each(kernel, machine)
-    ways, refused = offered(kernel, machine) if rewrites else ((), ())
-    if not ways and (not instruction or not any(found.mappings for found in enumerations)):
-        enumerations = enumerate_all(kernel, machine)
+    enumerations = enumerate_each(kernel, machine, instruction)
+    together = group_mappings(kernel, needles(chosen))
+    ways, refused = offered(kernel, chosen) if rewrites else ((), ())
+    mapped = {n for n, found in enumerate(enumerations) if found.mappings}
+    mapped |= {n for group, _ in together for n in range(group.first, group.first + group.count)}
+    if not ways and (not mapped if instruction else len(mapped) < len(enumerations)):
+        raise nothing(kernel, chosen, enumerations)
     if as_json:
-        facts = match_facts(kernel, machine, enumerations, ways if rewrites else None)
+        facts = match_facts(kernel, machine, enumerations, ways if rewrites else None, together)
         click.echo(json.dumps(facts, indent=2))
         return 0
     lines = head_lines(kernel, machine)
     for statement, found in zip(kernel.statements, enumerations, strict=True):
         lines += ["", *wrap(print_statement(statement).strip(), "", "    ")]
         lines += mapping_lines(found, kernel, {}, everything)
+    names = statement_names(kernel)
+    for group, found in together:
+        own = names[group.first : group.first + group.count]
+        lines += ["", *together_lines(own, found, grouped(kernel, (group,)), everything)]
     for way in ways:
         lines += ["", *offered_lines(way, everything)]
     for text in refused:

@@ -66,6 +66,16 @@ def offered_lines(way: Offered, everything: bool) -> list[str]:
     return lines
 
 
+def together_lines(
+    names: Sequence[str], found: Enumeration, kernel: Kernel, everything: bool
+) -> list[str]:
+    """Return the mappings of statements to instructions that compute them as one."""
+    text = f"computed together: {', '.join(names[:-1])} and {names[-1]}"
+    lines = wrap(text if len(names) > 1 else f"{names[0]} from its first value", "", "    ")
+    lines += wrap(print_statement(found.statement).strip(), "", "    ")
+    return [*lines, *mapping_lines(found, kernel, {}, everything)]
+
+
 def mapping_lines(
     found: Enumeration, kernel: Kernel, symbols: Mapping[str, int], everything: bool
 ) -> list[str]:

@@ -18,6 +18,7 @@ from isamap.mapping.connect import Chain, begin, feed, joined
 from isamap.mapping.makers import PASSING, kind_of
 from isamap.mapping.matching import Needle
 from isamap.mapping.needles import Bindings, Needles, covered, programs, signature
+from isamap.mapping.orders import OperandOrders
 from isamap.mapping.pattern import size
 from isamap.mapping.pieces import (
     Apply,
@@ -49,23 +50,26 @@ def compositions(
     best: int,
     known: Intervals,
     permissions: Permissions = Permissions(),  # noqa: B008  (frozen)
+    orders: OperandOrders | None = None,
 ) -> Compositions:
     """Return the compositions that compute a statement, with each way to bind their operands.
 
     ``best`` is how many of the statement's operations a single instruction does, ``known`` what is
-    known of the values of buffers.
+    known of the values of buffers.  With ``orders`` every such order of operands is returned, as by
+    :func:`isamap.mapping.needles.roots`, and only of chains: those of terms in turn have one.
     """
     found: list[tuple[Needle, Bindings]] = []
     refused: dict[Refused, None] = {}
-    for needle, bound in Composer(index).chains(statement, best):
+    for needle, bound in Composer(index).chains(statement, best, orders):
         entry = needle.entry
         assert isinstance(entry, Composed)
-        proved = conditions(entry, dict(bound), statement, known)
+        proved = conditions(needle, bound, statement, known)
         if isinstance(proved, Refused):
             refused.setdefault(proved)
         else:
             found.append((replace(needle, entry=replace(entry, conditions=proved)), bound))
-    found += sequences(statement, index, best, permissions)
+    if orders is None:
+        found += sequences(statement, index, best, permissions)
     return Compositions(tuple(found), tuple(refused))
 
 
@@ -75,7 +79,9 @@ class Composer:
 
     index: Needles
 
-    def chains(self, statement: Statement, best: int) -> Iterator[tuple[Needle, Bindings]]:
+    def chains(
+        self, statement: Statement, best: int, orders: OperandOrders | None = None
+    ) -> Iterator[tuple[Needle, Bindings]]:
         """Yield the chains that compute a reduction, with each way to bind their operands.
 
         ``best`` is how many of the statement's operations a single instruction does.
@@ -91,7 +97,7 @@ class Composer:
             for found in self._fed(chain, f"0.{operand}", goal, False):
                 kept = _with(kept, signature(found), found)
         for _, found in kept:
-            for bound in programs(found, statement, self.index):
+            for bound in programs(found, statement, self.index, orders):
                 yield found, bound
 
     def _heads(

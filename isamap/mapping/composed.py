@@ -52,12 +52,25 @@ class Composed(Entry):
         return tuple(b for b in (*self.temporaries, *constants) if b is not None)
 
 
+def takes_part(needle: Needle, name: str) -> bool:
+    """Return whether an instruction (or one of its instantiations) is a part of a composition."""
+    entry = needle.entry
+    return isinstance(entry, Composed) and any(
+        name in (part.entry.name, part.entry.instruction.generic) for part in entry.parts
+    )
+
+
 def parts_of(needle: Needle) -> tuple[str, ...]:
     """Return the names of the instructions that a needle stands for, in order."""
     entry = needle.entry
     if not isinstance(entry, Composed):
         return (needle.name,)
     return tuple(part.entry.name for part in entry.parts)
+
+
+def claims_of(needle: Needle) -> tuple[Claim, ...]:
+    """Return what must be so for a needle to compute a statement, whatever its operands are."""
+    return needle.entry.claims if isinstance(needle.entry, Composed) else ()
 
 
 def conditions_of(needle: Needle) -> tuple[Condition, ...]:

@@ -6,16 +6,18 @@ n times the term is a value of the type.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from isamap.ir.nodes import Access, Expr, Literal, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.ranges import Interval, Intervals, full, interval_of
 from isamap.ir.statements import accesses
-from isamap.mapping.composed import Composed, Condition
+from isamap.mapping.composed import Condition, claims_of
+from isamap.mapping.matching import Needle
+from isamap.mapping.needles import Bindings
 from isamap.mapping.pieces import Apply, Leaf, Value, leaves
-from isamap.mapping.sums import RING, Claim, sum_bounds
+from isamap.mapping.sums import RING, Claim, holds, sum_bounds
 from isamap.solver.lemma import Lemma, Verdict, prove
 
 
@@ -25,34 +27,51 @@ class Refused:
 
     instruction: str
     reason: str
+    needle: Needle = field(compare=False, repr=False)
+    operands: Bindings = field(compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.instruction}: {self.reason}"
 
 
 def conditions(
-    entry: Composed,
-    operands: Mapping[str, Expr],
-    statement: Statement,
-    known: Intervals,
+    needle: Needle, bound: Bindings, statement: Statement, known: Intervals
 ) -> tuple[Condition, ...] | Refused:
     """Return the claims of a composition for one binding, each proved, or why one is not.
 
     ``known`` are the values of the kernel's buffers when the statement begins.
     """
+    operands = dict(bound)
     proved = []
-    for claim in entry.claims:
-        ranges = {
-            name: interval_of(operands[name], statement, known) or full(leaf.dtype)
-            for name, leaf in leaves(claim.body).items()
-        }
+    for claim in claims_of(needle):
+        ranges = _values(claim, operands, statement, known)
         text = _text(claim, operands)
         lemma = _lemma(claim, ranges, text)
         verdict = _verdict(lemma)
         if verdict.verdict != "proved":
-            return Refused(entry.name, _reason(claim, text, ranges, operands, known, verdict))
+            reason = _reason(claim, text, ranges, operands, known, verdict)
+            return Refused(needle.name, reason, needle, bound)
         proved.append(Condition(f"{text} ({_ranges(ranges, operands)})", lemma))
     return tuple(proved)
+
+
+def hold(needle: Needle, bound: Bindings, statement: Statement, known: Intervals) -> bool:
+    """Return whether the claims of a composition follow from the ends of its operands; cheap."""
+    operands = dict(bound)
+    for claim in claims_of(needle):
+        ranges = _values(claim, operands, statement, known)
+        if not holds(claim, {name: (r.low, r.high) for name, r in ranges.items()}):
+            return False
+    return True
+
+
+def _values(
+    claim: Claim, operands: Mapping[str, Expr], statement: Statement, known: Intervals
+) -> dict[str, Interval]:
+    return {
+        name: interval_of(operands[name], statement, known) or full(leaf.dtype)
+        for name, leaf in leaves(claim.body).items()
+    }
 
 
 @lru_cache(maxsize=1024)

@@ -1,5 +1,7 @@
 """All mappings of one statement on a machine."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from math import prod
@@ -12,8 +14,8 @@ from isamap.ir.printer import print_expr
 from isamap.ir.ranges import Intervals, intervals_before
 from isamap.ir.statements import bind_extents, zero_based
 from isamap.mapping.allowed import refusal
-from isamap.mapping.compose import compositions
-from isamap.mapping.composed import conditions_of
+from isamap.mapping.compose import Compositions, compositions
+from isamap.mapping.composed import conditions_of, takes_part
 from isamap.mapping.composite import arrangements
 from isamap.mapping.demands import is_restricted
 from isamap.mapping.enumerate import enumerate_matchings
@@ -52,12 +54,27 @@ def enumerate_mappings(
     """
     index = accelerator if isinstance(accelerator, Needles) else needles(accelerator)
     statement = zero_based(statement)
-    found: dict[object, tuple[tuple[int, float, str], Mapping]] = {}
-    reasons: list[str] = []
     single = roots(statement, index)
     best = max((covered(needle) for needle, _ in single), default=0)
     several = compositions(statement, index, best, known or {}, permissions)
-    for needle, operands in (*single, *several.roots):
+    refused = tuple(map(str, several.refused))
+    return enumerate_roots(statement, (*single, *several.roots), permissions, limit, refused)
+
+
+def enumerate_roots(
+    statement: Statement,
+    wanted: Iterable[tuple[Needle, Bindings]],
+    permissions: Permissions,
+    limit: int = LIMIT,
+    refused: tuple[str, ...] = (),
+) -> Enumeration:
+    """Return the mappings of a statement to some needles whose operands are bound.
+
+    The statement starts its variables at 0; ``refused`` is told with the result.
+    """
+    found: dict[object, tuple[tuple[int, float, str], Mapping]] = {}
+    reasons: list[str] = []
+    for needle, operands in wanted:
         matchings, complete, reason = enumerate_matchings(
             statement, needle, operands, limit, permissions=permissions
         )
@@ -86,7 +103,6 @@ def enumerate_mappings(
     kept = [mapping for _, mapping in sorted(found.values(), key=itemgetter(0))]
     if len(kept) > limit:
         reasons.append(f"the limit of {limit} mappings was reached")
-    refused = tuple(map(str, several.refused))
     return Enumeration(statement, tuple(kept[:limit]), not reasons, "; ".join(reasons), refused)
 
 
@@ -104,6 +120,30 @@ def enumerate_statement(
         limit,
         intervals_before(kernel, number),
     )
+
+
+def composed_for(kernel: Kernel, number: int, index: Needles) -> Compositions:
+    """Return the compositions for a statement of a kernel, by what is known of its values."""
+    statement = zero_based(bind_extents(kernel).statements[number])
+    best = max((covered(needle) for needle, _ in roots(statement, index)), default=0)
+    known = intervals_before(kernel, number)
+    return compositions(statement, index, best, known, kernel.permissions)
+
+
+def enumerate_with(
+    kernel: Kernel, number: int, index: Needles, name: str, limit: int = LIMIT
+) -> Enumeration:
+    """Return the mappings of a statement to one instruction, or each instantiation of a generic
+    one, and to the machine's compositions in which it takes part.
+    """
+    statement = zero_based(bind_extents(kernel).statements[number])
+    machine = index.accelerator
+    own = tuple(e for e in machine.entries if name in (e.name, e.instruction.generic))
+    single = roots(statement, needles(replace(machine, entries=own)))
+    several = composed_for(kernel, number, index)
+    taking = [root for root in several.roots if takes_part(root[0], name)]
+    refused = tuple(str(one) for one in several.refused if takes_part(one.needle, name))
+    return enumerate_roots(statement, (*single, *taking), kernel.permissions, limit, refused)
 
 
 def describe(mapping: Mapping) -> str:

@@ -1,7 +1,7 @@
 """How many matchings kernels have on a machine, and which, without tiles or schedules."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
 from typing import Any
@@ -10,14 +10,18 @@ from isamap.diagnostics import ArgumentsError, fail
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Access, Coordinate, Kernel, Literal, Permissions, Statement
 from isamap.ir.printer import print_expr
+from isamap.ir.ranges import Intervals, intervals_before
 from isamap.ir.statements import bind_extents, zero_based
+from isamap.mapping.compose import compositions
+from isamap.mapping.composed import conditions_of, takes_part
 from isamap.mapping.enumerate import Listing, list_matchings
 from isamap.mapping.family import Family
 from isamap.mapping.lemmas import prove_placement
-from isamap.mapping.matching import Matching
-from isamap.mapping.needles import Bindings, Needles, needles, roots
+from isamap.mapping.matching import Matching, Needle
+from isamap.mapping.needles import Bindings, Needles, covered, needles, roots
 from isamap.mapping.orders import OperandOrders
 from isamap.mapping.placements import Listed
+from isamap.pipeline.mapped import only_instruction
 from isamap.pipeline.result import statement_names
 from isamap.resources import shipped
 from isamap.solver.models import load
@@ -38,12 +42,14 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The matchings of one statement on one instruction.
+    """The matchings of one statement on one instruction, or on instructions in sequence.
 
     ``operator`` is the kernel's name, with the statement's where it has several.  ``count`` is how
     many matchings there are, over all orders of operands that count; ``complete`` says that no
     limit was met, or ``reason`` which.  ``proved`` says that the solver proved the laws for each
     local placement of which they are made, for tiles of any extents; None where it gave up.
+    ``conditions`` are what had to be proved of the operands' values, each once; ``refused`` tells
+    of ways to bind the operands for which it was not proved, and which are not counted.
     """
 
     operator: str
@@ -55,6 +61,8 @@ class Row:
     reason: str
     proved: bool | None
     seconds: float
+    conditions: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
     def matchings(self) -> Iterator[Matching]:
         """Yield the matchings, one order of operands after the other."""
@@ -75,25 +83,37 @@ class Row:
             "incomplete_reason": self.reason,
             "proved": self.proved,
             "seconds": round(self.seconds, 6),
+            "conditions": list(self.conditions),
+            "refused": list(self.refused),
         }
 
 
 def count_matchings(
-    kernels: Sequence[Kernel], hardware: Accelerator, query: Query
+    kernels: Sequence[Kernel],
+    hardware: Accelerator,
+    query: Query,
+    instruction: str | None = None,
 ) -> tuple[Row, ...]:
     """Return a row for each statement and each instruction that computes the whole of its body.
 
     An instruction without a legal order of operands, or without a matching in the family, has a
-    row with the count 0; one that computes something else has none.
+    row with the count 0; one that computes something else has none.  Rows of compositions follow.
+    With ``instruction`` only its rows are returned, and those of which it is a part.
     """
     load()
     index = needles(hardware)
     rows: list[Row] = []
     for kernel in kernels:
         names = statement_names(kernel)
-        for name, statement in zip(names, bind_extents(kernel).statements, strict=True):
+        for number, (name, statement) in enumerate(
+            zip(names, bind_extents(kernel).statements, strict=True)
+        ):
             operator = kernel.name if len(names) == 1 else f"{kernel.name}.{name}"
-            rows += _rows(operator, zero_based(statement), index, kernel.permissions, query)
+            counter = _Counter(
+                operator, zero_based(statement), index, kernel.permissions, query, instruction
+            )
+            rows += counter.single()
+            rows += counter.composed(intervals_before(kernel, number))
     return tuple(rows)
 
 
@@ -128,43 +148,72 @@ def load_suite(name: str) -> tuple[Kernel, ...]:
     return parse_module(text, f"suite/{name}.ir").kernels
 
 
-def _rows(
-    operator: str,
-    statement: Statement,
-    index: Needles,
-    permissions: Permissions,
-    query: Query,
-) -> Iterator[Row]:
-    """Yield the rows of a statement, in the order of the instructions."""
-    counted = [root for root in roots(statement, index, query.orders) if _is_whole(root[1])]
-    every = (root for root in roots(statement, index, "all") if _is_whole(root[1]))
-    for instruction in dict.fromkeys(needle.name for needle, _ in every):
+@dataclass(frozen=True, slots=True)
+class _Counter:
+    """Counts the matchings of one statement of a kernel."""
+
+    operator: str
+    statement: Statement
+    index: Needles
+    permissions: Permissions
+    query: Query
+    instruction: str | None
+
+    def single(self) -> Iterator[Row]:
+        """Yield the rows of instructions, in their order."""
+        index = self.index
+        if self.instruction is not None:
+            index = needles(only_instruction(index.accelerator, self.instruction))
+        counted = [r for r in roots(self.statement, index, self.query.orders) if _is_whole(r[1])]
+        every = (r for r in roots(self.statement, index, "all") if _is_whole(r[1]))
+        for name in dict.fromkeys(needle.name for needle, _ in every):
+            yield self._row(name, [root for root in counted if root[0].name == name])
+
+    def composed(self, known: Intervals) -> Iterator[Row]:
+        """Yield the rows of compositions, then of those whose conditions are not proved."""
+        best = max((covered(n) for n, _ in roots(self.statement, self.index)), default=0)
+        found = compositions(
+            self.statement, self.index, best, known, self.permissions, self.query.orders
+        )
+        counted = [r for r in found.roots if _is_whole(r[1]) and self._is_asked(r[0])]
+        refused = [r for r in found.refused if _is_whole(r.operands) and self._is_asked(r.needle)]
+        names = [*(needle.name for needle, _ in counted), *(one.instruction for one in refused)]
+        for name in dict.fromkeys(names):
+            reasons = dict.fromkeys(one.reason for one in refused if one.instruction == name)
+            row = self._row(name, [root for root in counted if root[0].name == name])
+            yield replace(row, refused=tuple(reasons))
+
+    def _is_asked(self, needle: Needle) -> bool:
+        return self.instruction is None or takes_part(needle, self.instruction)
+
+    def _row(self, name: str, counted: Sequence[tuple[Needle, Bindings]]) -> Row:
         started = perf_counter()
         listings = tuple(
             list_matchings(
-                statement,
+                self.statement,
                 needle,
                 operands,
-                family=query.family,
-                listed=query.listed,
-                nonempty=query.nonempty,
-                permissions=permissions,
+                family=self.query.family,
+                listed=self.query.listed,
+                nonempty=self.query.nonempty,
+                permissions=self.permissions,
             )
             for needle, operands in counted
-            if needle.name == instruction
         )
         proved = _proved(listings)
         reasons = dict.fromkeys(listing.reason for listing in listings if listing.reason)
-        yield Row(
-            operator,
-            instruction,
-            query,
+        conditions = dict.fromkeys(c.text for needle, _ in counted for c in conditions_of(needle))
+        return Row(
+            self.operator,
+            name,
+            self.query,
             listings,
             sum(listing.count for listing in listings),
             not reasons,
             "; ".join(reasons),
             proved,
             perf_counter() - started,
+            tuple(conditions),
         )
 
 

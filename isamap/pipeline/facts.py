@@ -8,6 +8,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.printer import print_expr, print_kernel, print_statement
 from isamap.mapping.composed import conditions_of, parts_of
+from isamap.mapping.groups import Group, grouped
 from isamap.mapping.matching import Enumeration, Matching
 from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.offered import Offered
@@ -89,14 +90,31 @@ def match_facts(
     hardware: Accelerator,
     enumerations: tuple[Enumeration, ...],
     ways: Sequence[Offered] | None = None,
+    together: Sequence[tuple[Group, Enumeration]] = (),
 ) -> Facts:
-    """Return the document that ``isamap match --json`` prints; with rewritings, if given."""
+    """Return the document that ``isamap match --json`` prints; with rewritings, if given.
+
+    ``together`` are statements that instructions compute as one, with the mappings.
+    """
     names = statement_names(kernel)
     facts = {
         **head(kernel, hardware),
         "statements": [
             _statement(name, statement, found, kernel, {})
             for name, statement, found in zip(names, kernel.statements, enumerations, strict=True)
+        ],
+        "together": [
+            {
+                "covers": list(names[group.first : group.first + group.count]),
+                **_statement(
+                    names[group.first + group.count - 1],
+                    found.statement,
+                    found,
+                    grouped(kernel, (group,)),
+                    {},
+                ),
+            }
+            for group, found in together
         ],
     }
     return facts if ways is None else {**facts, "rewritings": list(map(_offered, ways))}

@@ -20,7 +20,7 @@ from isamap.lower.choose import Choice
 from isamap.lower.cost import estimate
 from isamap.lower.grouping import group_reasons
 from isamap.lower.nodes import LoweredKernel
-from isamap.mapping.find import enumerate_statement
+from isamap.mapping.find import enumerate_statement, enumerate_with
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import needles
 from isamap.mapping.reasons import reasons
@@ -47,7 +47,7 @@ def map_kernel(
         symbols = dict.fromkeys(kernel.symbols, TYPICAL_SIZE)
         arranged = arrange(kernel, hardware, enumerations, options, symbols, tell)
     if (choice := arranged.choice) is None:
-        raise _nothing(kernel, hardware, enumerations, arranged.refused)
+        raise nothing(kernel, hardware, enumerations, arranged.refused)
     mapped, enumerations = arranged.kernel, arranged.enumerations
     schedule, lowered, cost, tuning = choice.schedule, choice.lowered, choice.estimate, None
     if options.tune:
@@ -82,11 +82,11 @@ def enumerate_all(kernel: Kernel, hardware: Accelerator) -> tuple[Enumeration, .
     """Return the legal mappings of every statement; NoMappingError names those without any."""
     enumerations = enumerate_each(kernel, hardware)
     if not all(found.mappings for found in enumerations):
-        raise _nothing(kernel, hardware, enumerations)
+        raise nothing(kernel, hardware, enumerations)
     return enumerations
 
 
-def _nothing(
+def nothing(
     kernel: Kernel,
     hardware: Accelerator,
     enumerations: Sequence[Enumeration],
@@ -103,12 +103,17 @@ def _nothing(
     )
 
 
-def enumerate_each(kernel: Kernel, hardware: Accelerator) -> tuple[Enumeration, ...]:
-    """Return the legal mappings of every statement, which may be none."""
-    index = needles(hardware)
-    return tuple(
-        enumerate_statement(kernel, number, index) for number in range(len(kernel.statements))
-    )
+def enumerate_each(
+    kernel: Kernel, hardware: Accelerator, instruction: str | None = None
+) -> tuple[Enumeration, ...]:
+    """Return the legal mappings of every statement, which may be none.
+
+    With ``instruction`` only those to it, and to compositions in which it takes part.
+    """
+    index, numbers = needles(hardware), range(len(kernel.statements))
+    if instruction is not None:
+        return tuple(enumerate_with(kernel, number, index, instruction) for number in numbers)
+    return tuple(enumerate_statement(kernel, number, index) for number in numbers)
 
 
 def _unmapped(

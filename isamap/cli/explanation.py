@@ -6,6 +6,7 @@ import click
 
 from isamap.cli.picture import bar, side_by_side, tile
 from isamap.cli.tables import table, wrap
+from isamap.explain.compositions import parts
 from isamap.explain.explanation import (
     AxisUse,
     Change,
@@ -17,6 +18,7 @@ from isamap.explain.explanation import (
     StatementExplanation,
 )
 from isamap.ir.printer import print_statement
+from isamap.mapping.composed import conditions_of
 
 _EFFECTS: dict[Effect, str] = {
     "same": "the result stays the same",
@@ -70,7 +72,7 @@ def _instruction(explanation: Explanation, is_drawn: bool) -> list[str]:
             count = len(explanation.reasons)
             text = "does not match" + (f": {count} reasons" if count > 1 else "")
     lines = [click.style(line, bold=True) for line in wrap(f"{name} {text}", "  ", _INDENT)]
-    lines += [f"    at {explanation.entry.span}"]
+    lines += _places(explanation)
     if explanation.alike:
         lines += wrap(f"likewise: {', '.join(explanation.alike)}", _INDENT, _INDENT + "  ")
     if explanation.together:
@@ -85,6 +87,18 @@ def _instruction(explanation: Explanation, is_drawn: bool) -> list[str]:
         lines += _change(change, number)
     if explanation.verdict in ("differs", "unreachable") and not explanation.changes:
         lines += wrap("no change that was tried helps", _INDENT)
+    return lines
+
+
+def _places(explanation: Explanation) -> list[str]:
+    """Return where an instruction, or each part of a composition, is described; what was proved."""
+    entry = explanation.entry
+    if entry.span is not None:
+        return [f"    at {entry.span}"]
+    lines = [f"    {part.name} at {part.span}" for part in parts(entry)]
+    if explanation.correspondence is not None:
+        for condition in conditions_of(explanation.correspondence.mapping.matching.needle):
+            lines += wrap(f"it computes it because {condition.text}", _INDENT, _INDENT + "  ")
     return lines
 
 

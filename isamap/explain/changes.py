@@ -24,6 +24,7 @@ from isamap.ir.nodes import (
     Statement,
 )
 from isamap.ir.statements import accesses, bind_extents
+from isamap.mapping.groups import Group, whole_variables
 
 
 def rewritten(kernel: Kernel, number: int, near: Near) -> Iterator[Candidate]:
@@ -170,6 +171,20 @@ def sized(kernel: Kernel, number: int, axes: Sequence[int]) -> Iterator[Candidat
         for size in sorted(set(axes)):
             if used and extent.value is not None and extent.value < size:
                 yield _resized(kernel, number, extent, size)
+
+
+def shortened(kernel: Kernel, group: Group, axes: Sequence[int]) -> Iterator[Candidate]:
+    """Yield the kernel with an extent of a reduction that must be whole made as long as an axis."""
+    names = whole_variables(group.statement)
+    statements = kernel.statements[group.first : group.first + group.count]
+    variables = [v for s in statements for v in s.variables if v.name in names]
+    for extent in kernel.extents:
+        if extent.value is None or not any(extent.name in v.extent.names for v in variables):
+            continue
+        for size in sorted(set(axes), reverse=True):
+            if size < extent.value:
+                changed = _resized(kernel, group.first, extent, size)
+                yield replace(changed, together=group.count)
 
 
 def transposed(kernel: Kernel, number: int) -> Iterator[Candidate]:

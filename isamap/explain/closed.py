@@ -21,7 +21,7 @@ def closed(
     """
     for candidate, operands in roots(statement, index):
         if candidate == needle:
-            return _padding(statement, needle, operands, permissions)
+            return unplaced(statement, needle, operands, permissions)
     return _constants(statement, needle, index)
 
 
@@ -41,9 +41,10 @@ def _constants(statement: Statement, needle: Needle, index: Needles) -> tuple[Re
     return (Reason("limit", text, statement.span, needle.entry.span),)
 
 
-def _padding(
+def unplaced(
     statement: Statement, needle: Needle, operands: Bindings, permissions: Permissions
 ) -> tuple[Reason, ...]:
+    """Return what keeps a needle whose operands are bound from having any placement."""
     whole = problem(statement, needle, operands, permissions)
     if any(whole.is_open(filling) for filling in whole.fillings):
         text = "no placement of its axes was found within the limits"

@@ -9,10 +9,13 @@ from isamap.explain.changes import (
     gathered,
     permitted,
     rewritten,
+    shortened,
     sized,
     transposed,
 )
-from isamap.explain.closed import closed
+from isamap.explain.closed import closed, unplaced
+from isamap.explain.compositions import narrowed
+from isamap.explain.compositions import reasons as unknown
 from isamap.explain.correspond import correspondence
 from isamap.explain.explanation import Explanation, Reason, StatementExplanation
 from isamap.explain.near import Near, nearest, part
@@ -23,6 +26,9 @@ from isamap.ir.nodes import Access, Kernel, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import bind_extents, reduces, zero_based
 from isamap.lower.grouping import group_mappings, group_reasons
+from isamap.mapping.composed import takes_part
+from isamap.mapping.conditions import Refused
+from isamap.mapping.find import composed_for
 from isamap.mapping.groups import Group, grouped, groups
 from isamap.mapping.matching import Enumeration, Mapping, Needle
 from isamap.mapping.needles import covered, needles
@@ -54,7 +60,8 @@ def explain(
 ) -> tuple[StatementExplanation, ...]:
     """Explain for each statement of a kernel what each instruction has to do with it.
 
-    With ``instruction`` only that one (or each instantiation of that generic one) is looked at;
+    With ``instruction`` only that one (or each instantiation of that generic one) is looked at, and
+    the compositions in which it takes part;
     otherwise those that compute something, the nearest first, and unless ``everything`` only a
     few.  Every change that is told was carried out, read back and matched.
     ArgumentsError if the machine has no such instruction.
@@ -85,12 +92,14 @@ class _Look:
     found: Enumeration | None = None
     rewritten: Rewritten | None = None
     group: Group | None = None
+    refused: tuple[Refused, ...] = ()
 
     @property
     def order(self) -> tuple[float, float, float]:
         """Nearest first; of those that match the one that does most of the statement, fastest."""
         if self.found is None or not self.found.mappings:
-            done = covered(self.near[0].needle) if self.near else 0
+            needles = [*(n.needle for n in self.near), *(one.needle for one in self.refused)]
+            done = covered(needles[0]) if needles else 0
             return self.distance + 1, -float(done), 0.0
         best = self.found.mappings[0]
         pace = best.utilisation / float(self.entry.throughput or 1)
@@ -122,7 +131,8 @@ class _Explainer:
     def statement(
         self, name: str, entries: Sequence[Entry], few: bool, instruction: str | None
     ) -> StatementExplanation:
-        looks = sorted((self.look(entry) for entry in entries), key=lambda look: look.order)
+        every = [*map(self.look, entries), *self.compositions(instruction)]
+        looks = sorted(every, key=lambda look: look.order)
         if instruction is None:
             looks = [look for look in looks if look.verdict != "moves"]
         groups: dict[object, list[_Look]] = {}
@@ -141,12 +151,33 @@ class _Explainer:
         )
         return StatementExplanation(name, self.written, told, len(groups) - len(kept))
 
+    def compositions(self, instruction: str | None) -> Iterator[_Look]:
+        """Yield looks at the machine's compositions, with one instruction as a part if given."""
+        found = composed_for(self.kernel, self.number, self.bench.index)
+        roots = [*found.roots, *((one.needle, one.operands) for one in found.refused)]
+        named = {
+            needle.name: (needle, operands)
+            for needle, operands in reversed(roots)
+            if instruction is None or takes_part(needle, instruction)
+        }
+        for name, (needle, operands) in named.items():
+            refused = tuple(one for one in found.refused if one.instruction == name)
+            mapped = self.bench.composed(self.kernel, found, name)
+            if mapped.mappings:
+                yield _Look(needle.entry, "matches", 0, found=mapped)
+            elif refused:
+                reasons = unknown(self.kernel, self.number, refused)
+                yield _Look(needle.entry, "differs", 1, reasons, refused=refused)
+            else:
+                reasons = unplaced(self.bound, needle, operands, self.kernel.permissions)
+                yield _Look(needle.entry, "differs", 1, reasons)
+
     def look(self, entry: Entry) -> _Look:
         """Return how near an instruction comes."""
         found = self.bench.match(self.kernel, self.number, entry)
         if found.mappings:
             return _Look(entry, "matches", 0, found=found)
-        index = needles(replace(self.bench.machine, entries=(entry,)))
+        index = self.bench.alone(entry)
         for group, found in group_mappings(self.kernel, index):
             if group in self.groups:
                 return _Look(entry, "matches", 0, found=found, group=group)
@@ -245,11 +276,19 @@ class _Explainer:
     def _repairs(self, look: _Look) -> Iterator[tuple[Candidate, ...]]:
         """Yield changes under which an instruction that differs may match, the nearest first.
 
-        None are known where it differs from several statements together.
-
         Each with what it may need besides, in the order in which that is tried.
         """
-        for near in look.near[:WAYS] if look.group is None else ():
+        for one in look.refused:
+            for candidate in narrowed(self.kernel, self.number, one):
+                yield (candidate,)
+        if look.group is not None:
+            # Where it differs from several statements together no change is known.
+            if look.near[0].cost == 0:
+                axes = [axis.extent for axis in look.near[0].needle.axes]
+                for candidate in shortened(self.kernel, look.group, axes):
+                    yield (candidate,)
+            return
+        for near in look.near[:WAYS]:
             if near.cost == 0:
                 yield tuple(permitted(Candidate("", "same", self.kernel, self.number)))
                 continue

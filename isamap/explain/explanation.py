@@ -18,6 +18,7 @@ Kind: TypeAlias = OneOf[
     "conversion",
     "literal",
     "operand",
+    "values",
     "reading",
     "permission",
     "index",
@@ -128,7 +129,7 @@ class Explanation:
     which other instructions use (``part``); it does not (``differs``); it only moves data
     (``moves``).  ``distance`` counts what is in the way.  ``alike`` are other instantiations of the
     same instruction with reasons of the same kind.  ``together`` names the kernel's statements that
-    it computes, or differs from, as one.
+    it computes, or differs from, as one.  ``entry`` may be a composition.
     """
 
     entry: Entry

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from isamap.diagnostics import Span
+from isamap.explain.compositions import parts
 from isamap.explain.explanation import (
     Change,
     Correspondence,
@@ -44,6 +45,10 @@ def _explanation(explanation: Explanation) -> Facts:
     return {
         "instruction": explanation.entry.name,
         "place": _place(explanation.entry.span),
+        "parts": [
+            {"instruction": part.name, "place": _place(part.span)}
+            for part in parts(explanation.entry)
+        ],
         "verdict": explanation.verdict,
         "distance": explanation.distance,
         "alike": list(explanation.alike),

@@ -12,7 +12,11 @@ from isamap.ir.nodes import Expr, Kernel, Op
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.printer import print_kernel
 from isamap.lower.choose import alternatives
-from isamap.mapping.find import enumerate_statement
+from isamap.lower.grouping import group_mappings
+from isamap.mapping.compose import Compositions
+from isamap.mapping.composed import Composed
+from isamap.mapping.find import composed_for, enumerate_roots, enumerate_statement
+from isamap.mapping.groups import Group, grouped
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import Needles, needles
 from isamap.mapping.produce import Producers
@@ -28,7 +32,10 @@ TRIED = 24
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A changed kernel; ``statement`` is the statement of it that the instruction shall compute."""
+    """A changed kernel; ``statement`` is the statement of it that the instruction shall compute.
+
+    With ``together`` it is the first of so many that the instruction shall compute as one.
+    """
 
     text: str
     effect: Effect
@@ -36,6 +43,7 @@ class Candidate:
     statement: int
     reasons: tuple[Reason, ...] = ()
     rewrites: bool = False
+    together: int = 0
 
 
 @dataclass(slots=True)
@@ -47,8 +55,25 @@ class Bench:
     index: Needles
 
     def match(self, kernel: Kernel, statement: int, entry: Entry) -> Enumeration:
-        """Return the legal mappings of one statement to one instruction."""
+        """Return the legal mappings of one statement to one instruction or composition."""
+        if isinstance(entry, Composed):
+            found = composed_for(kernel, statement, self.index)
+            return self.composed(kernel, found, entry.name)
         return enumerate_statement(kernel, statement, self.alone(entry))
+
+    def composed(self, kernel: Kernel, found: Compositions, name: str) -> Enumeration:
+        """Return the legal mappings to the compositions of one name among some of a statement."""
+        own = tuple(root for root in found.roots if root[0].name == name)
+        return enumerate_roots(found.statement, own, kernel.permissions)
+
+    def match_group(
+        self, kernel: Kernel, first: int, count: int, entry: Entry
+    ) -> tuple[Group, Enumeration] | None:
+        """Return the mappings of statements to an instruction that computes them as one, if any."""
+        for group, found in group_mappings(kernel, self.alone(entry)):
+            if (group.first, group.count) == (first, count):
+                return group, found
+        return None
 
     def alone(self, entry: Entry) -> Needles:
         """Return the needles of one instruction."""
@@ -114,9 +139,14 @@ class Bench:
             (kernel,) = parse_module(text, original.name).kernels
         except IsamapError:
             return None  # It means nothing so: this is no change to suggest.
-        found = self.match(kernel, candidate.statement, entry)
         rest = ""
-        if found.mappings:
+        if candidate.together:
+            whole = self.match_group(kernel, candidate.statement, candidate.together, entry)
+            if whole is None:
+                return None
+            found = whole[1]
+            rest = self.out_of_reach(grouped(kernel, whole[:1]), candidate.statement, found)
+        elif (found := self.match(kernel, candidate.statement, entry)).mappings:
             rest = self.out_of_reach(kernel, candidate.statement, found)
         elif candidate.rewrites:
             after = self.rewritten(kernel, candidate.statement, entry)
@@ -169,7 +199,7 @@ class Bench:
 def _canonical(change: Change) -> object:
     """Return a changed kernel so that the order of commutative arguments does not show."""
     statement = change.kernel.statements[change.statement]
-    buffers = tuple((b.name, b.dtype, b.shape) for b in change.kernel.buffers)
+    buffers = tuple((b.name, b.dtype, b.shape, b.values) for b in change.kernel.buffers)
     body = statement.target, statement.reduction, _sorted(statement.value)
     return body, change.kernel.permissions, change.kernel.extents, buffers
 

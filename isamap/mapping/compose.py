@@ -40,6 +40,7 @@ MOST_PARTS = 3
 class Compositions:
     """Compositions that compute a statement, and those whose conditions are not proved."""
 
+    statement: Statement
     roots: tuple[tuple[Needle, Bindings], ...] = ()
     refused: tuple[Refused, ...] = ()
 
@@ -70,7 +71,7 @@ def compositions(
             found.append((replace(needle, entry=replace(entry, conditions=proved)), bound))
     if orders is None:
         found += sequences(statement, index, best, permissions)
-    return Compositions(tuple(found), tuple(refused))
+    return Compositions(statement, tuple(found), tuple(refused))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ Examples
 @click.option(
     "--instruction",
     metavar="NAME",
-    help="Only this instruction; 'isamap hw show HW' lists them.",
+    help="Only this instruction, alone or in sequence with others; 'isamap hw show HW' lists them.",
 )
 @click.option("--all", "everything", is_flag=True, help="Explain every instruction.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")

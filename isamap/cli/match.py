@@ -57,7 +57,8 @@ Families, the first four nested
 @click.option(
     "--instruction",
     metavar="NAME",
-    help="Only mappings to this instruction; 'isamap hw show HW' lists them.",
+    help="Only mappings to this instruction, alone or in sequence with others; 'isamap hw show HW' "
+    "lists them.",
 )
 @click.option(
     "--family",

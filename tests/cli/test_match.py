@@ -20,6 +20,8 @@ ROW = {
     "complete": True,
     "incomplete_reason": "",
     "proved": True,
+    "conditions": [],
+    "refused": [],
 }
 EXACT = ("--family", "exact", "--every", "--operand-orders", "given")
 

@@ -117,6 +117,26 @@ def test_statements_together(isamap: "Run", tmp_path: Path) -> None:
             assert told["verdict"] == verdict
             assert told["together"] == ["S", "Y"]
             assert [r["kind"] for r in told["reasons"]] == [kind] * (kind is not None)
+            texts = ["give K the value 4"] if kind == "extent" else []
+            assert [c["text"] for c in told["changes"]] == texts
+
+
+def test_statements_together_are_listed(isamap: "Run", tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text((MISFITS / "base.yaml").read_text())
+    machine, path = tmp_path / "fused.yaml", tmp_path / "layer.ir"
+    machine.write_text(FUSED)
+    path.write_text(LAYER)
+    for more in ((), ("--instruction", "mm_relu")):
+        done = isamap("match", path, "--hw", machine, *more)
+        assert done.code == 0
+        assert "computed together: S and Y" in done.out
+        (told,) = isamap("match", path, "--hw", machine, *more, "--json").json["together"]
+        assert told["covers"] == ["S", "Y"]
+        assert told["mappings"][0]["axes"] == {"i": ["m"], "j": ["n"], "k": ["k"]}
+    path.write_text(LAYER.replace("K = 4", "K = 16"))
+    done = isamap("match", path, "--hw", machine, "--instruction", "mm_relu")
+    assert done.code == 3
+    assert "whole reduction over k (16 steps)" in done.err
 
 
 CLAMP = """\

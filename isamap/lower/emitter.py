@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.index import Index, const
 from isamap.ir.nodes import Coordinate, Literal
 from isamap.lower.context import Context
@@ -9,6 +10,41 @@ from isamap.lower.nodes import Call, Guard, Node, Operand, Register, Scope, Wind
 from isamap.lower.position import Position
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.steps import FromImmediate, FromMemory, Source, Step, Store
+
+
+@dataclass(slots=True)
+class SharedRegister:
+    """The one register of the operands that must be ``same`` in a call."""
+
+    same: tuple[str, ...]
+    source: Source | None = None
+    register: Operand | None = None
+
+    def known(self, name: str, source: Source) -> Operand | None:
+        """Return the register that an operand must take, None if it is the first of them.
+
+        ScheduleError where what it needs is not what the register holds.
+        """
+        if name not in self.same or self.register is None:
+            return None
+        if source != self.source:
+            raise self._bad(name)
+        return self.register
+
+    def noted(self, name: str, source: Source, operand: Operand) -> Operand:
+        """Return ``operand``, which is that of all that must be the same from now on.
+
+        ScheduleError where they have another already.
+        """
+        if name in self.same:
+            if self.register not in (None, operand):
+                raise self._bad(name)
+            self.source, self.register = source, operand
+        return operand
+
+    def _bad(self, name: str) -> ScheduleError:
+        text = f"operand '{name}' must be one register with another that holds something else"
+        return ScheduleError(Diagnostic("E401", text))
 
 
 @dataclass(slots=True)
@@ -92,15 +128,22 @@ class Emitter:
     ) -> tuple[list[tuple[str, Operand]], tuple[tuple[str, Index], ...]]:
         operands: list[tuple[str, Operand]] = []
         dense = False
-        for name, source in step.inputs:
+        same = SharedRegister(step.entry.same)
+        # What is overwritten is made first, for it has a register that others may have to take.
+        tied_first = sorted(step.inputs, key=lambda one: one[0] != step.tied)
+        for name, source in tied_first if step.entry.same else step.inputs:
             if name == step.tied:
                 # The register is overwritten: the input is made afresh, and shared with nobody.
                 assert isinstance(source, Step)
                 assert into is not None
                 self.make_into(source, position, into)
+                same.noted(name, source, into)
+                if name != step.target:
+                    operands.append((name, into))
                 continue
             dense |= isinstance(source, FromMemory) and source.reference.dense is not None
-            operands.append((name, self.source(source, position, stem)))
+            operand = same.known(name, source) or self.source(source, position, stem)
+            operands.append((name, same.noted(name, source, operand)))
         symbols = bind(step.limits, step.pitches, step.fragment, position, dense)
         return operands, symbols
 

@@ -7,7 +7,7 @@ from math import gcd, prod
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.index import Index, const, row_major, total, var
 from isamap.ir.statements import accesses, identity
-from isamap.lower.emitter import Emitter, bind
+from isamap.lower.emitter import Emitter, SharedRegister, bind
 from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Operand, Register, Window
 from isamap.lower.position import Position
 from isamap.lower.statement import RootInput, StatementLowering
@@ -341,7 +341,11 @@ class Nest:
         partial = here.partial(self.at.tile)
         operands: list[tuple[str, Operand]] = []
         symbols: dict[str, Index] = {}
-        for name, _ in self.at.matching.fed:
+        same = SharedRegister(needle.entry.same)
+        fed = self.at.matching.fed
+        if needle.entry.same:  # what is overwritten first: others may have to take its register
+            fed = tuple(sorted(fed, key=lambda one: one[0] != needle.tied))
+        for name, _ in fed:
             if name == needle.tied and self.at.result_in_memory:
                 continue  # it lies where the result goes
             made = self.at.input(name, partial)
@@ -349,9 +353,11 @@ class Nest:
                 assert result is None
                 result = emitter.register(made.fragment, "r")
                 emitter.make_into(made, here, result)
+                same.noted(name, made, result)
                 continue
             if isinstance(made, Step):
-                operands.append((name, emitter.make(made, here, name)))
+                operand = same.known(name, made) or emitter.make(made, here, name)
+                operands.append((name, same.noted(name, made, operand)))
                 continue
             operands.append((name, emitter.source(made.source, here, name)))
             symbols.update(self._symbols(made, name, here))

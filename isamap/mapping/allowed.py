@@ -120,6 +120,7 @@ def _elements(
     texts = np.array([literal.text for literal in elements], object).reshape(shape)
     if not shape:
         return texts
+    at = np.broadcast_arrays(*at)  # An index without a variable is one number.
     inside = [np.clip(i, 0, n - 1) for i, n in zip(at, shape, strict=True)]
     found = np.asarray(texts[tuple(inside)], object)
     outside = np.logical_or.reduce([i != j for i, j in zip(at, inside, strict=True)])

@@ -9,7 +9,7 @@ from isamap.ir.operations import OPERATIONS
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import zero_based
 from isamap.mapping.matching import Needle
-from isamap.mapping.needles import Needles, needles, roots
+from isamap.mapping.needles import Needles, needles, operand_accesses, roots
 from isamap.mapping.problem import problem
 
 MOST = 10
@@ -78,7 +78,16 @@ def _misfit(statement: Statement, needle: Needle) -> Misfit:
     body = _difference(needle.value, statement.value)
     if body is None:
         if agreed:
-            return Misfit(9, "an operand that is part of the instruction is not constant here")
+            inputs = [needle.entry.instruction.operand(o) for o in operand_accesses(needle)]
+            if any(operand.contents for operand in inputs):
+                text = "an operand that is part of the instruction is not constant here"
+            elif isinstance(needle.value, Access):
+                text = "it only moves what something else would have to compute"
+            elif needle.entry.same:
+                text = "its operands that must be one register would hold different values"
+            else:
+                text = "an operand that stands twice in it would hold different values"
+            return Misfit(9, text)
         text = f"it does '{needle.reduction}', the statement does '{statement.reduction}'"
         return Misfit(8, text)
     if not agreed:

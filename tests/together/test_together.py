@@ -59,6 +59,8 @@ SMOOTH = """kernel smooth(N = 29) {
   Y[i] += X[i + r] * W[r]
 }"""
 
+TWO_ROWS = "const g : f32[2, 3] = [[0.25, 0.5, 0.25], [1, 0, 0]]"
+
 DESTROYED = """kernel destroyed(N = 29) {
   in X : f32[N]  in Z : f32[N]
   out Y : f32[N]
@@ -271,3 +273,46 @@ instructions:
     assert part in first.message
     assert first.span is not None
     assert first.span.line == 12
+
+
+# --- one register for several operands -----------------------------------------------------------
+@pytest.mark.parametrize(
+    ("same", "value"),
+    [
+        ("[a, r]", "X[i] * Z[i] * X[i]"),
+        ("[b, r]", "X[i] * (Z[i] * X[i])"),
+        ("[a, b]", "(X[i] * X[i]) * (X[i] * X[i])"),
+        ("[b, a, r]", "(X[i] * X[i]) * (X[i] * X[i])"),
+    ],
+)
+def test_one_register_in_a_row_of_calls(tmp_path: Path, same: str, value: str) -> None:
+    source = (FOLDER / "restricted.yaml").read_text()
+    unit = f"""  - semantics: |
+      instruction times {{
+        in a : f32[8] @ v    in b : f32[8] @ v    out r : f32[8] @ v
+        r[i] = a[i] * b[i]
+      }}
+    same: {same}
+    throughput: 1
+    latency: 2
+    units: alu
+"""
+    path = tmp_path / "rest.yaml"
+    path.write_text(source.replace("instructions:\n", f"instructions:\n{unit}", 1))
+    text = f"kernel k(N = 13) {{ in X : f32[N]  in Z : f32[N]  out Y : f32[N]  Y[i] = {value} }}"
+    (kernel,) = parse_module(text).kernels
+    report = make_report(kernel, load_hardware(str(path)))
+    assert report.check is not None
+    assert report.check.ok, report.check.text
+
+
+def test_a_table_with_a_dimension_of_which_one_number_is_meant(tmp_path: Path) -> None:
+    """Its other index is 0 in every iteration that is compared: a number beside arrays."""
+    source = (FOLDER / "restricted.yaml").read_text()
+    source = source.replace("const g : f32[3] = [0.25, 0.5, 0.25]", TWO_ROWS)
+    path = tmp_path / "rest.yaml"
+    path.write_text(source.replace("* g[r]", "* g[0, r]"))
+    (kernel,) = parse_module(SMOOTH % "[0.25, 0.5, 0.25]").kernels
+    report = make_report(kernel, load_hardware(str(path)))
+    assert report.check is not None
+    assert report.check.ok, report.check.text

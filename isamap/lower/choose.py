@@ -16,7 +16,7 @@ from isamap.mapping.matching import Enumeration
 from isamap.mapping.pattern import size
 from isamap.mapping.produce import Producers
 from isamap.schedule.first import first_schedule
-from isamap.schedule.rank import quick_cycles
+from isamap.schedule.rank import ranked
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
 RANKED = 512
@@ -110,24 +110,20 @@ def alternatives(
     bound = bind_extents(kernel)
     alone = statement_kernel(kernel, number)
     buffers = {b.name: b for b in bound.buffers}
-    quick = {
-        id(m): quick_cycles(m, producers, buffers, kernel.permissions) for m in possible[:RANKED]
-    }
-    ordered = sorted(possible[:RANKED], key=lambda m: quick[id(m)])
     scheduled, best = 0, float("inf")
     seen: set[object] = set()
-    for mapping in ordered:
+    for cycles, mapping in ranked(possible[:RANKED], producers, buffers, kernel.permissions):
         # Operand orders of one cost are the same program for a symmetric instruction.
         alike = (
             mapping.matching.needle.name,
             mapping.matching.placements,
             tuple(mapping.tile.items()),
-            quick[id(mapping)],
+            cycles,
         )
         if alike in seen:
             continue
         seen.add(alike)
-        if scheduled >= TRIED or quick[id(mapping)] > HOPELESS * best:
+        if scheduled >= TRIED or cycles > HOPELESS * best:
             break
         try:
             schedule, lowered = _fitting(mapping, bound, alone, accelerator, producers, threads)
@@ -135,7 +131,7 @@ def alternatives(
             found.append(Alternative(mapping, None, None, error.diagnostics[0].message))
             continue
         scheduled += 1
-        best = min(best, quick[id(mapping)])
+        best = min(best, cycles)
         found.append(Alternative(mapping, schedule, estimate(lowered, accelerator, symbols)))
     return tuple(found)
 

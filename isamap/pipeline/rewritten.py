@@ -22,13 +22,13 @@ from isamap.mapping.find import enumerate_statement
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import Needles, covered, roots
 from isamap.mapping.produce import Producers
+from isamap.pipeline.likeness import Figures, likeness
 from isamap.pipeline.offered import statements
 from isamap.pipeline.result import issue_cycles
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.rewrite.apply import judge
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.rules import FINAL, SHAPED, UNMAPPED, Named, rules_for
-from isamap.schedule.rank import least_quick_cycles
 
 FASTER = 1.25
 """How much faster the instructions alone must be for a rewriting to be looked into."""
@@ -101,7 +101,8 @@ class Rewriter:
     refused: list[str] = field(default_factory=list)
     _found: dict[_Known, Enumeration] = field(default_factory=dict)
     _floors: dict[Statement, float] = field(default_factory=dict)
-    _estimates: dict[_Known, float] = field(default_factory=dict)
+    _estimates: dict[object, float] = field(default_factory=dict)
+    _figures: dict[object, Figures] = field(default_factory=dict)
     _rules: tuple[Named, ...] | None = None
 
     def know(self, kernel: Kernel, number: int, found: Enumeration) -> None:
@@ -240,33 +241,37 @@ class Rewriter:
     def _quick(self, candidate: _Candidate, calls: float, limit: float) -> float:
         """Return cycles by a closed form; infinity where they, or the calls, are too many."""
         kernel = candidate.kernel
-        buffers = {b.name: b for b in kernel.buffers}
         # The dearest statement first: most candidates fail there.
         ordered = sorted(
             candidate.group, key=lambda n: self._least(kernel.statements[n]), reverse=True
         )
-        least, found = 0.0, []
+        figures = []
+        least = 0.0
         for number in ordered:
-            mappings = self.mapped(kernel, number).mappings[:RANKED]
-            if not mappings:
+            figures.append(self._figures_of(kernel, number))
+            least += figures[-1].least
+            if least == inf or least * FASTER > calls:
                 return inf
-            least += min(issue_cycles(m, kernel, self.symbols) for m in mappings)
-            if least * FASTER > calls:
-                return inf
-            found.append(mappings)
         cycles = 0.0
-        for mappings in found:
+        for one in figures:
             if cycles < limit:
-                cycles += least_quick_cycles(
-                    mappings, self.producers, buffers, kernel.permissions, limit - cycles
-                )
+                cycles += one.quick(self.producers, limit - cycles)
         return cycles
+
+    def _figures_of(self, kernel: Kernel, number: int) -> Figures:
+        """Return what one of the statements that look alike costs; the first stands for all."""
+        key = likeness(kernel, number)
+        if key not in self._figures:
+            mappings = self.mapped(kernel, number).mappings[:RANKED]
+            least = min((issue_cycles(m, kernel, self.symbols) for m in mappings), default=inf)
+            self._figures[key] = Figures(kernel, mappings, least)
+        return self._figures[key]
 
     def _estimate(self, candidate: _Candidate) -> float:
         kernel = candidate.kernel
         total = 0.0
         for number in candidate.group:
-            key = _known(kernel, number)
+            key = likeness(kernel, number)
             if key not in self._estimates:
                 found = self.mapped(kernel, number)
                 tried = alternatives(

@@ -1,7 +1,8 @@
 """Ordering mappings by a closed form, before any of them is lowered."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as Dict
+from heapq import heappop, heappush
 from math import inf, prod
 
 from isamap.ir.nodes import Buffer, Permissions
@@ -19,25 +20,32 @@ COPY = 1.0
 """Cycles an element that is copied into a packed operand, or out of a staged result."""
 
 
-def least_quick_cycles(
+def ranked(
     mappings: Iterable[Mapping],
     producers: Producers,
     buffers: Dict[str, Buffer],
     permissions: Permissions,
     limit: float = inf,
-) -> float:
-    """Return the least of the rough counts; infinity for none below ``limit``.
+) -> Iterator[tuple[float, Mapping]]:
+    """Yield mappings with their rough counts, the least first; only those below a finite limit.
 
-    No count is less than that of the calls alone, so those that are worse in that are passed over.
+    No count is less than that of the calls alone, so that mappings are counted when their calls
+    say that they may be next, and most never.
     """
-    best = limit
-    for calls, _, mapping in sorted(
-        ((_calls(m), n, m) for n, m in enumerate(mappings)), key=lambda c: c[:2]
-    ):
-        if calls >= best:
+    waiting: list[tuple[float, int]] = []
+    given = tuple(mappings)
+    for calls, n in sorted((_calls(mapping), n) for n, mapping in enumerate(given)):
+        if calls >= limit:
             break
-        best = min(best, quick_cycles(mapping, producers, buffers, permissions))
-    return best if best < limit else inf
+        while waiting and waiting[0][0] < calls:
+            cycles, first = heappop(waiting)
+            yield cycles, given[first]
+        cycles = quick_cycles(given[n], producers, buffers, permissions)
+        if cycles < limit or limit == inf:
+            heappush(waiting, (cycles, n))
+    while waiting:
+        cycles, first = heappop(waiting)
+        yield cycles, given[first]
 
 
 def _calls(mapping: Mapping) -> float:

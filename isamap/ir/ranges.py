@@ -70,6 +70,8 @@ def exact_interval_of(expr: Expr, statement: Statement, known: Intervals) -> Int
 
 def intervals_before(kernel: Kernel, number: int) -> dict[str, Interval]:
     """Return what integer buffers can hold when a statement begins, padding values included."""
+    if all(b.dtype.is_float for b in kernel.buffers):
+        return {}
     kernel = bind_extents(kernel)
     found = {b.name: i for b in kernel.buffers if (i := _declared(b)) is not None}
     written: set[str] = set()

@@ -9,7 +9,7 @@ the wanted elements?
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.dtype import DTYPES
@@ -28,6 +28,10 @@ _T = TypeVar("_T")
 MEMORY_KINDS = ("memory", "cache")
 
 _STORED = Access("", (), DTYPES["bool"])
+
+
+Kind: TypeAlias = tuple[str, str, tuple[int, ...]]
+"""Storage, type and shape of a fragment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,10 @@ class Producers:
         self._kinds = {s.name: s.kind for s in accelerator.storages}
         self._making: dict[tuple[str, str, tuple[int, ...]], list[Producer]] = {}
         self._storing: dict[tuple[str, str, tuple[int, ...]], list[Producer]] = {}
+        self._made: dict[
+            tuple[Expr, Fragment, frozenset[Kind], int],
+            tuple[Mapping[Access, Reference], Step | None],
+        ] = {}
         self._views: dict[tuple[str, str, int], list[tuple[int, ...]]] = {}
         for entry in accelerator.entries:
             if (producer := _read_producer(entry)) is None:
@@ -89,13 +97,32 @@ class Producers:
         expr: Expr,
         fragment: Fragment,
         references: Mapping[Access, Reference],
-        visited: frozenset[tuple[str, str, tuple[int, ...]]] = frozenset(),
+        visited: frozenset[Kind] = frozenset(),
     ) -> Step | None:
         """Return the cheapest way found to make a fragment of ``expr``, or None.
 
         Where nothing makes its shape, it may be made as another shape of as many elements.
         ``visited`` are the kinds of fragment of this same expression that are being made already.
         """
+        outermost = not self._made
+        # The same part of an expression is asked for once for each way to read what is around it.
+        key = (expr, fragment, visited, id(references))
+        try:
+            if key not in self._made:
+                self._made[key] = references, None  # Kept alive, so that its id stays its own.
+                self._made[key] = references, self._cheapest(expr, fragment, references, visited)
+            return self._made[key][1]
+        finally:
+            if outermost:
+                self._made.clear()
+
+    def _cheapest(
+        self,
+        expr: Expr,
+        fragment: Fragment,
+        references: Mapping[Access, Reference],
+        visited: frozenset[Kind],
+    ) -> Step | None:
         best = self._make(expr, fragment, references, visited)
         if best is not None:
             return best
@@ -117,7 +144,7 @@ class Producers:
         expr: Expr,
         fragment: Fragment,
         references: Mapping[Access, Reference],
-        visited: frozenset[tuple[str, str, tuple[int, ...]]],
+        visited: frozenset[Kind],
     ) -> Step | None:
         """Return the cheapest way to make a fragment in its own shape, or None."""
         key = (fragment.storage, fragment.dtype.name, fragment.shape)
@@ -145,7 +172,7 @@ class Producers:
         bound: Mapping[str, Expr],
         fragment: Fragment,
         references: Mapping[Access, Reference],
-        visited: frozenset[tuple[str, str, tuple[int, ...]]],
+        visited: frozenset[Kind],
     ) -> Step | None:
         entry = producer.entry
         inputs: list[tuple[str, Source]] = []

@@ -124,7 +124,8 @@ class Terms:
         return f"(= {left} {right})"
 
     def _element(self, text: str, dtype: DType) -> str:
-        name = f"|{text}|"
+        # A quoted symbol holds everything but bars and backslashes.
+        name = f"|{text.replace('|', '!')}|"
         if self.model == "reals" and dtype.is_float and self.finite:
             self._declared[name] = f"(declare-const {name} Real)"
             return f"(finite {name})"

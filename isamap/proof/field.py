@@ -212,8 +212,12 @@ class _Runs:
         """Return where the two differ in the declared types: random inputs, then extreme ones."""
         for seed in seeds:
             arrays = random_inputs(self.kernel, symbols, seed)
-            both = (arrays, self._extremes(arrays, seed)) if self._has_integers() else (arrays,)
-            for inputs in both:
+            tried = [arrays]
+            if self._has_integers():
+                tried.append(self._extremes(arrays, seed))
+                if seed == seeds[0]:
+                    tried += self._ends(arrays)
+            for inputs in tried:
                 if text := self._differ(inputs, symbols):
                     return text
         return ""
@@ -244,6 +248,20 @@ class _Runs:
             array = arrays[buffer.name]
             ends = np.array([least, most]).astype(buffer.dtype.numpy)
             found[buffer.name] = ends[np.minimum(generator.integers(0, 4, array.shape), 1)]
+        return found
+
+    def _ends(self, arrays: Mapping[str, Values]) -> list[dict[str, Values]]:
+        """Return inputs that are all the greatest, all the least, or in turn: sums grow longest."""
+        indexed = _read_as_index(self.kernel)
+        chosen = [
+            b for b in inputs_of(self.kernel) if not b.dtype.is_float and b.name not in indexed
+        ]
+        found = []
+        for ends in ((1, 1), (0, 0), (0, 1)):
+            held = {b.name: value_range(b)[ends[n % 2]] for n, b in enumerate(chosen)}
+            found.append(
+                {n: np.full_like(a, held[n]) if n in held else a for n, a in arrays.items()}
+            )
         return found
 
     def _has_integers(self) -> bool:

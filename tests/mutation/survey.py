@@ -3,7 +3,7 @@
 Examples are cut to sizes that the simulator goes through, and those that are then equal count once.
 Of each fault a few mutants of every example are drawn, always the same ones.
 
-    python -m tests.mutation.survey --each 12 --write docs/mutation.md
+    python -m tests.mutation.survey --each 12 --jobs 2
 """
 
 import argparse
@@ -120,7 +120,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--each", type=int, default=12, help="mutants of a fault in an example")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--write", type=Path, help="replace the tables of this page")
     given = parser.parse_args()
     outcomes: list[Outcome] = []
     with ProcessPoolExecutor(given.jobs) as pool:
@@ -131,12 +130,7 @@ def main() -> None:
         ]
         for task in tasks:
             outcomes += task.result()
-    text = table(outcomes)
-    if given.write is None:
-        print(text)
-    else:
-        head = given.write.read_text().split("<!-- tables -->")[0]
-        given.write.write_text(f"{head}<!-- tables -->\n\n{text}")
+    print(table(outcomes))
     missed = [o for o in outcomes if not o.caught and (o.missed or not o.equivalent)]
     for outcome in missed:
         print("missed:", outcome)

@@ -78,14 +78,6 @@ def map_kernel(
     )
 
 
-def enumerate_all(kernel: Kernel, hardware: Accelerator) -> tuple[Enumeration, ...]:
-    """Return the legal mappings of every statement; NoMappingError names those without any."""
-    enumerations = enumerate_each(kernel, hardware)
-    if not all(found.mappings for found in enumerations):
-        raise nothing(kernel, hardware, enumerations)
-    return enumerations
-
-
 def nothing(
     kernel: Kernel,
     hardware: Accelerator,

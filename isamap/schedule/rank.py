@@ -71,9 +71,8 @@ def quick_cycles(
     statement = matching.statement
     extents = {v.name: numeric(v.extent, ASSUMED_EXTENT) for v in statement.variables}
     tiles = {v: -(-extent // mapping.tile.get(v, 1)) for v, extent in extents.items()}
-    entry = matching.needle.entry
     calls = prod(tiles.values())
-    cycles = calls * float(entry.throughput)
+    cycles = _calls(mapping)
     treatments = Treatments(mapping, producers, buffers, permissions)
     for operand, _ in matching.fed:
         kinds = treatments.feasible(operand)

@@ -1,7 +1,6 @@
 """Declarations: extents, permissions, buffers and ranges of a definition."""
 
 from collections.abc import Mapping
-from itertools import chain
 from math import prod
 from typing import cast
 
@@ -363,13 +362,3 @@ def declare_range(scope: Scope, item: RangeItem) -> None:
         message = f"the range of {name} is empty{f' for {at}' if at else ''}"
         scope.fail("E036", message, item, "the upper end is exclusive")
     scope.broken.add(name)
-
-
-def names_of(definition: Definition) -> frozenset[str]:
-    """Return every name that a definition declares."""
-    parts = chain(
-        (e.name.text for e in definition.extents),
-        (i.name.text for i in definition.items if isinstance(i, BufferItem | RangeItem)),
-        (p.name.text for p in definition.parameters),
-    )
-    return frozenset(parts)

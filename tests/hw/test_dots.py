@@ -12,7 +12,7 @@ from isamap.hw.load import load_hardware
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.choose import Choice, choose
-from isamap.pipeline.mapped import enumerate_all
+from isamap.pipeline.mapped import enumerate_each
 from isamap.text.load import parse_module
 
 GEMM = """\
@@ -51,7 +51,7 @@ def chosen(text: str, machine: str) -> tuple[Kernel, Choice]:
     """Return the kernel of a text, and what is chosen for it on a shipped machine."""
     kernel = bind_extents(parse_module(text).kernels[0])
     accelerator = load_hardware(machine)
-    return kernel, choose(kernel, accelerator, enumerate_all(kernel, accelerator))
+    return kernel, choose(kernel, accelerator, enumerate_each(kernel, accelerator))
 
 
 @pytest.mark.parametrize(("machine", "a", "b", "c", "best"), BEST)

@@ -473,6 +473,8 @@ def _read_producer(entry: Entry) -> Producer | None:
         return None
     if any(entry.instruction.operand(a.buffer).contents for a in accesses(statement.value)):
         return None  # what a table holds is matched with a tile of a whole statement only
+    if _has_two_places(accesses(statement.value)):
+        return None  # one fragment would have to be what each place wants
     operand = entry.instruction.operand(statement.target.buffer)
     if statement.reduction == "=" and operand.role == "out":
         own = entry.overwritten
@@ -483,3 +485,9 @@ def _read_producer(entry: Entry) -> Producer | None:
         value = Op(op, (statement.target, statement.value), operand.dtype)
         return Producer(entry, operand.name, value, axes, operand.name)
     return None
+
+
+def _has_two_places(found: Iterable[Access]) -> bool:
+    """Return whether some operand is read at two places (``a[i, j] * a[j, i]``)."""
+    known: dict[str, Access] = {}
+    return any(known.setdefault(a.buffer, a).indices != a.indices for a in found)

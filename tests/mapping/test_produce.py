@@ -48,6 +48,10 @@ instructions:
     throughput: 1
     latency: 4
   - semantics: |
+      instruction folded { in a : f32[4] @ v out r : f32[4] @ v  r[i] = a[i] * a[3 - i] }
+    throughput: 1
+    latency: 4
+  - semantics: |
       instruction fetch(P) {
         in m : f32[2, 2] @ memory strides [P, 1]  out s : f32[2, 2] @ spm  s[i, j] = m[i, j]
       }
@@ -134,6 +138,12 @@ def test_an_operation_is_computed_from_fragments_of_its_own(machine: Accelerator
     assert step is not None
     assert step.entry.name == "less"
     assert [s.entry.name for _, s in step.inputs if isinstance(s, Step)] == ["load", "load"]
+
+
+def test_an_operand_read_at_two_places_is_not_the_one_fragment(machine: Accelerator) -> None:
+    # folded(a) multiplies each lane with another one, which holds another element.
+    expr = Op("*", (element("A"), element("A")), F32)
+    assert made(machine, expr, lanes(), var("x")) is None
 
 
 def test_an_operation_without_an_instruction_is_refused(machine: Accelerator) -> None:

@@ -87,6 +87,8 @@ def _instruction(explanation: Explanation, is_drawn: bool) -> list[str]:
         lines += _change(change, number)
     if explanation.verdict in ("differs", "unreachable") and not explanation.changes:
         lines += wrap("no change that was tried helps", _INDENT)
+    if explanation.is_poor and not explanation.changes:
+        lines += wrap("no change that was tried does more of it at once", _INDENT)
     return lines
 
 
@@ -136,8 +138,8 @@ def _correspondence(found: Correspondence, is_drawn: bool) -> list[str]:
 
 def _dims(operand: OperandUse) -> str:
     texts = [
-        f"{axis or '?'} {used} of {extent}" if used != extent else f"{axis or '?'} {extent}"
-        for axis, extent, used in operand.dims
+        f"{index} {used} of {extent}" if used != extent else f"{index} {extent}"
+        for index, extent, used in operand.dims
     ]
     return ", ".join(texts) or "one element"
 

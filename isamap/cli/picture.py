@@ -9,8 +9,8 @@ USED, PADDED = "#", "."
 ROWS, COLUMNS = 8, 16
 """The largest picture of a tile; longer axes are drawn to scale."""
 
-Dimension = tuple[str | None, int, int]
-"""An axis (None: no plain axis), its extent, and how many of its positions are used."""
+Dimension = tuple[str, int, int]
+"""The index of a dimension, its extent, and how many of its positions are used."""
 
 
 def bar(extent: int, used: int, width: int = COLUMNS) -> str:
@@ -24,15 +24,15 @@ def tile(title: str, dims: Sequence[Dimension]) -> list[str]:
 
     A dimension before these is told below the picture, as so many tiles.
     """
-    *outer, row, column = [(None, 1, 1), (None, 1, 1), *dims]
+    *outer, row, column = [("", 1, 1), ("", 1, 1), *dims]
     rows, columns = bar(row[1], row[2], ROWS), bar(column[1], column[2])
-    label = row[0] or ""
+    label = row[0]
     lead = " " * (len(label) + 1)
-    lines = [title, f"{lead}{column[0] or ''}".rstrip()]
+    lines = [title, f"{lead}{column[0]}".rstrip()]
     for n, mark in enumerate(rows):
         cells = columns if mark == USED else PADDED * len(columns)
         lines.append(f"{label if n == 0 else ' ' * len(label)} {cells}")
-    more = [f"{used} of {extent} {axis or ''}".rstrip() for axis, extent, used in outer[:-2]]
+    more = [f"{used} of {extent} {index}".rstrip() for index, extent, used in outer[:-2]]
     more = [text for text, (_, extent, _) in zip(more, outer[:-2], strict=False) if extent > 1]
     return [*lines, *(f"{lead}x {text}" for text in more)]
 

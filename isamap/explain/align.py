@@ -1,10 +1,19 @@
 """The smallest set of differences between an instruction's body and a kernel's expression."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import permutations
 
+from isamap.explain.alignment import (
+    Alignment,
+    computed_in,
+    conversion_effect,
+    more,
+    rewritten,
+    worse,
+)
+from isamap.explain.compound import COMPOUNDS, folded, pattern_of, spelled
 from isamap.explain.explanation import Effect, Reason
 from isamap.ir.dtype import DType
 from isamap.ir.literal import narrowed
@@ -20,30 +29,6 @@ KEPT = 6
 
 CONVERSIONS = ("cast", "sat")
 
-_WORSE: tuple[Effect, ...] = ("same", "trust", "values", "overflow", "rounding", "different")
-
-
-@dataclass(frozen=True, slots=True)
-class Alignment:
-    """How an expression becomes an instance of a pattern.
-
-    ``changed`` is the expression after the changes, None where they are not known; ``bound`` what
-    the operands then stand for; ``effect`` what the changes do to the value, ``steps``
-    the changes in words.
-    """
-
-    cost: int
-    differences: tuple[Reason, ...]
-    changed: Expr | None
-    bound: tuple[tuple[str, Expr], ...] = ()
-    effect: Effect = "same"
-    steps: tuple[str, ...] = ()
-
-    @property
-    def order(self) -> tuple[int, bool, int]:
-        """Cheapest first; among equals those that can be carried out, and change least."""
-        return self.cost, self.changed is None, _WORSE.index(self.effect)
-
 
 def align(pattern: Expr, expr: Expr) -> tuple[Alignment, ...]:
     """Return the cheapest ways to make ``expr`` an instance of ``pattern``, the cheapest first.
@@ -53,13 +38,8 @@ def align(pattern: Expr, expr: Expr) -> tuple[Alignment, ...]:
     another operation, an exchange of arguments, a literal, or an operation that the expression has
     not at all.  There is always at least one way.
     """
-    found = _Aligner({}).pair(pattern, expr)
+    found = _Aligner({}, {}).pair(pattern, expr)
     return tuple(sorted((_consistent(a) for a in found), key=lambda a: a.order))
-
-
-def worse(one: Effect, other: Effect) -> Effect:
-    """Return the graver of two effects on a value."""
-    return max(one, other, key=_WORSE.index)
 
 
 def _consistent(found: Alignment) -> Alignment:
@@ -82,9 +62,14 @@ def _consistent(found: Alignment) -> Alignment:
 
 @dataclass(slots=True)
 class _Aligner:
-    """Aligns pairs of subexpressions, each pair once."""
+    """Aligns pairs of subexpressions, each pair once.
+
+    ``written`` are compound operations as they are written with others; pairs are known by the
+    identity of their parts, which must therefore stay.
+    """
 
     known: dict[tuple[int, int], tuple[Alignment, ...]]
+    written: dict[tuple[int, bool], tuple[Op, Expr]]
 
     def pair(self, pattern: Expr, expr: Expr) -> tuple[Alignment, ...]:
         key = id(pattern), id(expr)
@@ -103,7 +88,8 @@ class _Aligner:
             step = f"leave out the conversion of {_t(expr.args[0])} to {expr.dtype}"
             effect = conversion_effect(expr.args[0].dtype, expr.dtype)
             for one in self.pair(pattern, expr.args[0]):
-                yield _more(one, reason, step, one.changed, effect)
+                yield more(one, reason, step, one.changed, effect)
+        yield from self._compound(pattern, expr)
         match pattern:
             case Access(name, _, dtype):
                 yield _leaf(name, dtype, pattern, expr)
@@ -142,7 +128,7 @@ class _Aligner:
                         text += "other way round"
                         reason = Reason("order", text, expr.span, pattern.span)
                     args = tuple(expr.args[n] for n in order)
-                    effect = _computed_in(args[-1].dtype, pattern.args[-1].dtype)
+                    effect = computed_in(args[-1].dtype, pattern.args[-1].dtype)
                     for one in self._arguments(pattern, args, reason, _exchange(expr)):
                         yield replace(one, effect=worse(one.effect, effect))
             elif not {pattern.op, expr.op} & set(CONVERSIONS):
@@ -168,7 +154,7 @@ class _Aligner:
                 text += f"is reduced by '{expr.reduction}'"
                 reason = Reason("reduction", text, expr.span, pattern.span)
                 step = f"write '{pattern.reduction}' for '{expr.reduction}'"
-                yield _more(one, reason, step, None, "different")
+                yield more(one, reason, step, None, "different")
 
     def _converted(self, pattern: Op, expr: Expr) -> Iterator[Alignment]:
         """What the instruction converts and the kernel does not."""
@@ -193,7 +179,29 @@ class _Aligner:
             text = f"it {kind} {_t(inner)} to {pattern.dtype}, {_t(expr)} is not converted"
             reason = Reason("conversion", text, expr.span, pattern.span)
             word = "saturate" if pattern.op == "sat" else "convert"
-            yield _more(one, reason, f"{word} {_t(expr)} to {pattern.dtype}", changed, effect)
+            yield more(one, reason, f"{word} {_t(expr)} to {pattern.dtype}", changed, effect)
+
+    def _compound(self, pattern: Expr, expr: Expr) -> Iterator[Alignment]:
+        """What one side does in one step, and the other in several."""
+        if not isinstance(pattern, Op) or not isinstance(expr, Op) or pattern.op == expr.op:
+            return
+        if pattern.op in COMPOUNDS:
+            text = f"it computes {_t(pattern)}, {COMPOUNDS[pattern.op].why}; here is {_t(expr)}"
+            reason = Reason("operation", text, expr.span, pattern.span)
+            for one in self.pair(self._written(pattern, pattern_of), expr):
+                changed = folded(pattern, one.changed) if one.changed else None
+                yield rewritten(one, reason, expr, changed, COMPOUNDS[pattern.op].effect)
+        if expr.op in COMPOUNDS:
+            text = f"it computes {_t(pattern)}, not {_t(expr)}, {COMPOUNDS[expr.op].why}"
+            reason = Reason("operation", text, expr.span, pattern.span)
+            for one in self.pair(pattern, self._written(expr, spelled)):
+                yield rewritten(one, reason, expr, one.changed, COMPOUNDS[expr.op].effect)
+
+    def _written(self, expr: Op, how: Callable[[Op], Expr]) -> Expr:
+        key = id(expr), how is spelled
+        if key not in self.written:
+            self.written[key] = expr, how(expr)
+        return self.written[key][1]
 
     def _arguments(
         self, pattern: Op, args: tuple[Expr, ...], reason: Reason | None, step: str
@@ -242,21 +250,8 @@ class _Aligner:
                 changed = Op(pattern.op, args, pattern.dtype) if one.changed else None  # type: ignore[arg-type]
                 step = f"write {_t(expr)} as {_t(changed)}" if changed else ""
                 # A neutral operand is farther away than one that is there.
-                more = _more(replace(one, bound=(*one.bound, (name, value))), reason, step, changed)
-                yield replace(more, cost=more.cost + 1)
-
-
-def _more(
-    one: Alignment, reason: Reason, step: str, changed: Expr | None, effect: Effect = "same"
-) -> Alignment:
-    return Alignment(
-        one.cost + 1,
-        (*one.differences, reason),
-        changed,
-        one.bound,
-        worse(one.effect, effect),
-        (*one.steps, step),
-    )
+                found = more(replace(one, bound=(*one.bound, (name, value))), reason, step, changed)
+                yield replace(found, cost=found.cost + 1)
 
 
 def _exchange(expr: Op) -> str:
@@ -324,36 +319,13 @@ def _retyped(literal: Literal, dtype: DType) -> Literal | None:
     return Literal(f"{number}.0", dtype) if abs(number) <= 4 else None
 
 
-def _computed_in(source: DType, target: DType) -> Effect:
-    """Return what computing in another type may do to a result."""
-    if source == target:
-        return "same"
-    if source.is_integer and target.is_integer:
-        wider = target.lowest <= source.lowest and source.highest <= target.highest
-        return "overflow" if wider else "different"
-    return "rounding" if source.is_float and target.is_float else "different"
-
-
-def conversion_effect(source: DType, target: DType) -> Effect:
-    """Return what a conversion may do to a value: widening does nothing."""
-    if source == target:
-        return "same"
-    if source.is_integer and target.is_integer:
-        wide = target.lowest <= source.lowest and source.highest <= target.highest
-        return "same" if wide else "different"
-    if source.is_float and target.is_float:
-        wide = target.precision >= source.precision and target.max_exponent >= source.max_exponent
-        return "same" if wide else "rounding"
-    if source.is_integer and target.is_float:
-        return "same" if source.bits <= target.precision else "rounding"
-    return "different"
-
-
 def _t(expr: Expr) -> str:
     return print_expr(expr)
 
 
 def _what(expr: Expr) -> str:
+    if isinstance(expr, Reduce):
+        return "a reduction"
     return _name(expr) if isinstance(expr, Op) else "no operation"
 
 

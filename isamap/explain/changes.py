@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
-from isamap.explain.align import conversion_effect, worse
+from isamap.explain.alignment import conversion_effect, worse
 from isamap.explain.explanation import Effect
 from isamap.explain.near import Near
 from isamap.explain.places import entangling

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from isamap.explain.explanation import Reason
+from isamap.explain.rewriting import Rewritten
 from isamap.explain.verify import Candidate
 from isamap.hw.accelerator import Entry
 from isamap.ir.literal import value
@@ -25,23 +26,33 @@ def parts(entry: Entry) -> tuple[Entry, ...]:
     return tuple({part.entry.name: part.entry for part in entry.parts}.values())
 
 
-def reasons(kernel: Kernel, number: int, refused: Sequence[Refused]) -> tuple[Reason, ...]:
-    """Return what is not known of a statement's operands that a composition needs."""
+def reasons(
+    kernel: Kernel, number: int, refused: Sequence[Refused], after: Rewritten | None = None
+) -> tuple[Reason, ...]:
+    """Return what is not known of a statement's operands that a composition needs.
+
+    ``after`` is what the statement was rewritten to before, if it was.
+    """
     span = kernel.statements[number].value.span
-    return tuple(Reason("values", one.reason, span) for one in refused)
+    lead = f"after {' and '.join(r.rule for r in after.rewritings)} " if after else ""
+    return tuple(Reason("values", f"{lead}{one.reason}", span) for one in refused)
 
 
-def narrowed(kernel: Kernel, number: int, refused: Refused) -> Iterator[Candidate]:
-    """Yield the kernel with values declared under which a composition computes a statement.
+def narrowed(
+    kernel: Kernel, number: int, refused: Refused, after: Rewritten | None = None
+) -> Iterator[Candidate]:
+    """Yield the kernel with values declared under which a composition computes a statement, or
+    what it is rewritten to.
 
     One input alone is bounded, first the one that keeps most of its values; then all of them alike.
     """
-    told = reasons(kernel, number, (refused,))
-    statement = zero_based(bind_extents(kernel).statements[number])
+    told = reasons(kernel, number, (refused,), after)
+    whole, at = (kernel, number) if after is None else (after.kernel, after.statement)
+    statement = zero_based(bind_extents(whole).statements[at])
     inputs = {b.name: _values(b) for b in kernel.buffers if _is_bounded(b)}
 
     def holds(wanted: Mapping[str, Interval]) -> bool:
-        known = intervals_before(_declared(kernel, wanted), number)
+        known = intervals_before(_declared(whole, wanted), at)
         return hold(refused.needle, refused.operands, statement, known)
 
     found = [wanted for name in inputs if (wanted := _alone(name, inputs[name], holds))]
@@ -56,7 +67,8 @@ def narrowed(kernel: Kernel, number: int, refused: Refused) -> Iterator[Candidat
         found += [together] if together not in found else []
     for wanted in found:
         text = "; ".join(f"declare that {name} holds {ends}" for name, ends in wanted.items())
-        yield Candidate(text, "values", _declared(kernel, wanted), number, told)
+        changed = _declared(kernel, wanted)
+        yield Candidate(text, "values", changed, number, told, rewrites=after is not None)
 
 
 def _alone(name: str, ends: Interval, holds: _Holds) -> dict[str, Interval] | None:

@@ -12,7 +12,7 @@ from isamap.explain.variables import stuck
 from isamap.ir.nodes import Expr, Permissions
 from isamap.ir.printer import print_expr
 from isamap.mapping.matching import Axis, Enumeration, Mapping
-from isamap.mapping.operand import needle_access, placed_digits
+from isamap.mapping.operand import needle_access, operand_digits, operand_shape, placed_digits
 from isamap.mapping.positions import extent
 
 
@@ -26,10 +26,9 @@ def correspondence(
     best = chosen or found.mappings[0]
     matching = best.matching
     used = {axis.name: extent(placed_digits(best, axis.name)) for axis in matching.needle.axes}
-    extents = {axis.name: axis.extent for axis in matching.needle.axes}
     target = matching.needle.target.buffer
-    operands = [_operand(best, target, matching.statement.target, used, extents)]
-    operands += [_operand(best, n, expr, used, extents) for n, expr in matching.operands]
+    operands = [_operand(best, target, matching.statement.target)]
+    operands += [_operand(best, n, expr) for n, expr in matching.operands]
     repeated = _repeated(best)
     asked = barriers(matching, permissions)
     axes = tuple(
@@ -55,23 +54,32 @@ def correspondence(
     )
 
 
-def _operand(
-    mapping: Mapping, name: str, bound: Expr, used: dict[str, int], extents: dict[str, int]
-) -> OperandUse:
+def _operand(mapping: Mapping, name: str, bound: Expr) -> OperandUse:
     access = needle_access(mapping.matching, name)
     operand = mapping.matching.needle.entry.instruction.operand(name)
-    dims: list[tuple[str | None, int, int]] = []
-    for index, shape in zip(access.indices, operand.shape, strict=True):
-        axis = index.name if index.name in extents else None
-        whole = extents[axis] if axis else shape.constant or 1
-        dims.append((axis, whole, used[axis] if axis else whole))
+    shape = operand_shape(mapping, name) or (1,) * len(access.indices)
+    placed = operand_digits(mapping, name)
+    parts = _parts(mapping)
+    dims = tuple(
+        (str(index), whole, min(extent(digits), parts.get(str(index), whole)))
+        for index, whole, digits in zip(access.indices, shape, placed, strict=True)
+    )
     assert operand.storage is not None
     text = print_expr(access)
     if name == mapping.matching.needle.target.buffer and bound != mapping.matching.statement.target:
         text += " before"
-    return OperandUse(
-        name, text, operand.storage, str(operand.dtype), print_expr(bound), tuple(dims)
-    )
+    return OperandUse(name, text, operand.storage, str(operand.dtype), print_expr(bound), dims)
+
+
+def _parts(mapping: Mapping) -> dict[str, int]:
+    """Return how many positions of each part of a merged axis are used."""
+    found: dict[str, int] = {}
+    for axis in mapping.matching.needle.axes:
+        used, inside = extent(placed_digits(mapping, axis.name)), 1
+        for name, size in reversed(axis.parts):
+            found[name] = min(size, -(-used // inside))
+            inside *= size
+    return found
 
 
 def _why(

@@ -38,6 +38,9 @@ Effect: TypeAlias = OneOf[
 long as callers keep to the declared values, or as long as no integer overflows; other rounding;
 another result; callers must lay out a buffer otherwise; the kernel has another size."""
 
+POOR = 0.5
+"""A utilisation from which on downwards a change is looked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -90,8 +93,8 @@ class AxisUse:
 class OperandUse:
     """An operand of the instruction beside what it stands for in the kernel.
 
-    ``dims`` gives for each dimension the axis (None where the index is no plain axis), its extent
-    and how many of its positions are used.
+    ``dims`` gives for each dimension its index, its extent, and of how many positions, counted from
+    the first, the last one used is.
     """
 
     name: str
@@ -99,7 +102,7 @@ class OperandUse:
     storage: str
     dtype: str
     bound: str
-    dims: tuple[tuple[str | None, int, int], ...]
+    dims: tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,13 @@ class Explanation:
     alike: tuple[str, ...] = ()
     rewriting: tuple[Rewriting, ...] = ()
     together: tuple[str, ...] = ()
+
+    @property
+    def is_poor(self) -> bool:
+        """Whether it computes the statement, but does so little at once that changes were tried."""
+        found = self.correspondence
+        matches = self.verdict == "matches" and not self.together
+        return matches and found is not None and found.mapping.utilisation <= POOR
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from isamap.explain.align import Alignment, align, conversion_effect, worse
+from isamap.explain.align import align
+from isamap.explain.alignment import Alignment, conversion_effect, worse
 from isamap.explain.explanation import Effect, Reason
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Expr, Op, Statement

@@ -10,8 +10,10 @@ from isamap.mapping.rows import entangled
 
 def axis_span(needle: Needle, axis: str) -> Span | None:
     """Return where an axis first occurs in the instruction's statement."""
+    own = next((a for a in needle.axes if a.name == axis), None)
+    names = frozenset(name for name, _ in own.pieces) if own else frozenset((axis,))
     for access in (needle.target, *accesses(needle.value)):
-        if any(axis in index.names for index in access.indices):
+        if any(names & index.names for index in access.indices):
             return access.span
     return needle.entry.span
 

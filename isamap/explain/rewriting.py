@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from isamap.ir.nodes import Kernel, Statement
-from isamap.mapping.needles import Needles, roots
+from isamap.mapping.compose import Compositions
+from isamap.mapping.find import composed_for
+from isamap.mapping.needles import Needles, covered, roots
 from isamap.rewrite.apply import judge
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
@@ -41,6 +43,43 @@ def by_instruction(kernel: Kernel, number: int, index: Needles) -> dict[str, tup
                     here = Rewritten(candidate.kernel, candidate.rewritings, candidate.group, at)
                     found.setdefault(needle.name, []).append(here)
     return {name: tuple(kernels) for name, kernels in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Sequenced:
+    """A kernel after rewritings, and the compositions for the statement of it that matters."""
+
+    rewritten: Rewritten
+    found: Compositions
+
+
+def by_composition(kernel: Kernel, number: int, index: Needles) -> tuple[Sequenced, ...]:
+    """Return the rewritten kernels in whose statements instructions in sequence take part, in the
+    order in which the rules yield them.
+
+    Only statements over most variables are looked at: the others of a rewriting prepare or correct
+    what these compute.  Told are compositions that do as much as what the machine has for the
+    statement as written.
+    """
+    start = normal(kernel)
+    least = max((covered(n) for n, _ in roots(start.statements[number], index)), default=0)
+    found = []
+    for candidate in _candidates(start, number, index):
+        statements = candidate.kernel.statements
+        most = max(len(statements[at].variables) for at in candidate.group)
+        for at in candidate.group:
+            if len(statements[at].variables) < most or statements[at].reduction == "=":
+                continue
+            several = composed_for(candidate.kernel, at, index)
+            kept = Compositions(
+                several.statement,
+                tuple(root for root in several.roots if covered(root[0]) >= least),
+                tuple(one for one in several.refused if covered(one.needle) >= least),
+            )
+            if kept.roots or kept.refused:
+                here = Rewritten(candidate.kernel, candidate.rewritings, candidate.group, at)
+                found.append(Sequenced(here, kept))
+    return tuple(found)
 
 
 def is_proved(rewritten: Rewritten) -> bool:

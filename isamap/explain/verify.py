@@ -1,16 +1,18 @@
 """Carrying out a change: the changed kernel is read back, matched, and brought to code."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from isamap.diagnostics import IsamapError
+from isamap.diagnostics import IsamapError, NoMappingError
+from isamap.explain.compound import COMPOUNDS, spelled
 from isamap.explain.explanation import Change, Effect, Reason
-from isamap.explain.rewriting import Rewritten, by_instruction, is_proved
+from isamap.explain.rewriting import Rewritten, by_composition, by_instruction, is_proved
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.nodes import Expr, Kernel, Op
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.printer import print_kernel
+from isamap.ir.statements import accesses
 from isamap.lower.choose import alternatives
 from isamap.lower.grouping import group_mappings
 from isamap.mapping.compose import Compositions
@@ -20,6 +22,7 @@ from isamap.mapping.groups import Group, grouped
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import Needles, needles
 from isamap.mapping.produce import Producers
+from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.text.load import parse_module
 
@@ -80,21 +83,26 @@ class Bench:
         return needles(replace(self.machine, entries=(entry,)))
 
     def rewritten(
-        self,
-        kernel: Kernel,
-        number: int,
-        entry: Entry,
-        known: Mapping[str, tuple[Rewritten, ...]] | None = None,
+        self, kernel: Kernel, number: int, entry: Entry, ways: Sequence[Rewritten] | None = None
     ) -> tuple[Rewritten, Enumeration] | None:
         """Return a proved rewriting after which an instruction computes a part of a statement, and
-        this machine the rest; ``known`` is what :func:`by_instruction` returns for the kernel.
+        this machine the rest; ``ways`` are those of the instruction, where they are known.
         """
-        table = by_instruction(kernel, number, self.index) if known is None else known
-        for other in table.get(entry.name, ())[:REWRITTEN]:
+        for other in (self.ways(kernel, number, entry) if ways is None else ways)[:REWRITTEN]:
             found = self.match(other.kernel, other.statement, entry)
             if found.mappings and is_proved(other) and self.computes(other, found):
                 return other, found
         return None
+
+    def ways(self, kernel: Kernel, number: int, entry: Entry) -> tuple[Rewritten, ...]:
+        """Return the rewritten kernels of which an instruction, or composition, fits a statement"""
+        if isinstance(entry, Composed):
+            return tuple(
+                one.rewritten
+                for one in by_composition(kernel, number, self.index)
+                if any(needle.name == entry.name for needle, _ in one.found.roots)
+            )
+        return by_instruction(kernel, number, self.index).get(entry.name, ())
 
     def computes(self, rewritten: Rewritten, found: Enumeration) -> bool:
         """Return whether the machine has code for all statements of a rewriting.
@@ -123,6 +131,15 @@ class Bench:
                 return ""
             reasons.update(dict.fromkeys(a.reason for a in tried))
         return next(iter(reasons), "no mapping could be scheduled")
+
+    def remaining(self, kernel: Kernel, added: Iterable[int]) -> str:
+        """Return why this machine has no code for one of some statements, or ''."""
+        for number in added:
+            try:
+                map_kernel(_only(kernel, number), self.machine)
+            except NoMappingError as error:
+                return error.diagnostics[0].message
+        return ""
 
     def attempt(
         self, original: Kernel, candidate: Candidate, entry: Entry, above: float
@@ -156,6 +173,11 @@ class Bench:
         used = max((m.utilisation for m in found.mappings), default=0.0)
         if used <= above:
             return None
+        if len(kernel.statements) > len(original.statements) and not rest:
+            own = (*original.statements, kernel.statements[candidate.statement])
+            rest = self.remaining(
+                kernel, (n for n, s in enumerate(kernel.statements) if s not in own)
+            )
         return Change(
             candidate.text,
             candidate.effect,
@@ -196,6 +218,22 @@ class Bench:
         return tuple(reached or (others[:most] if not needs_code else ()))
 
 
+def _only(kernel: Kernel, number: int) -> Kernel:
+    """Return a kernel of one statement; what others compute is given to it, or taken from it."""
+    statement = kernel.statements[number]
+    read = {a.buffer for a in accesses(statement.value)}
+    read |= {r.buffer for a in accesses(statement.value) for i in a.indices for r in i.reads}
+    read |= {r.buffer for i in statement.target.indices for r in i.reads}
+    buffers = []
+    for buffer in kernel.buffers:
+        if buffer.name == statement.target.buffer:
+            buffers.append(replace(buffer, role="out" if buffer.role == "local" else buffer.role))
+        elif buffer.name in read:
+            given = buffer.role in ("in", "const", "table")
+            buffers.append(buffer if given else replace(buffer, role="in"))
+    return replace(kernel, buffers=tuple(buffers), statements=(statement,))
+
+
 def _canonical(change: Change) -> object:
     """Return a changed kernel so that the order of commutative arguments does not show."""
     statement = change.kernel.statements[change.statement]
@@ -207,6 +245,8 @@ def _canonical(change: Change) -> object:
 def _sorted(expr: Expr) -> object:
     if not isinstance(expr, Op):
         return expr
+    if expr.op in COMPOUNDS:
+        return expr.op, _sorted(spelled(expr))
     args = [_sorted(arg) for arg in expr.args]
     if OPERATIONS[expr.op].commutative:
         args.sort(key=repr)

@@ -80,7 +80,8 @@ class _Run:
         elif over:
             if reduces(value):
                 raise ApartError(f"{target.buffer} reduces what is itself a reduction")
-            value = Reduce(statement.reduction, tuple(v.name for v in over), value, target.dtype)
+            names_ = tuple(v.name for v in over)
+            value = Reduce(statement.reduction, names_, value, target.dtype, value.span)
         if statement.reduction != "=" and (before := self._before(target)) is not None:
             first, more = before
             op = REDUCTION_OPERATIONS[statement.reduction]

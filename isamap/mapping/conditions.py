@@ -161,5 +161,5 @@ def _reason(
     found = f"with {_ranges(ranges, operands)} they reach {ends[0]} .. {ends[1]}" if ends else ""
     if verdict.verdict == "unknown":
         found = f"the solver left that open ({verdict.reason})"
-    hint = f"; 'values A .. B' of {', '.join(open_)} may exclude that" if open_ else ""
+    hint = f"; declared 'values' of {', '.join(open_)} may exclude that" if open_ else ""
     return f"it needs that {text}; {found}{hint}"

@@ -77,6 +77,36 @@ def test_each_part_leads_to_the_composition(isamap: "Run", product: Path, part: 
     assert "A[m, k] in 0 .. 127" in row["conditions"][0]
 
 
+SIGNED = """\
+kernel signed(M = 16, N = 16, K = 16) {
+  in    A : s8[M, K]
+  const B : s8[K, N]
+  out   C : s32[M, N]
+  C[m, n] += s32(A[m, k]) * s32(B[k, n])
+}
+"""
+
+
+def test_compositions_after_a_rewriting(isamap: "Run", tmp_path: Path) -> None:
+    path = tmp_path / "signed.ir"
+    path.write_text(SIGNED)
+    arguments = (path, "--hw", "x86_avx2", "--instruction", "vpmaddubsw", "--json")
+    (statement,) = isamap("explain", *arguments).json["statements"]
+    sequences = [t for t in statement["instructions"] if len(t["parts"]) > 1]
+    told = next(t for t in sequences if t["verdict"] == "differs")
+    (reason,) = told["reasons"]
+    assert reason["text"].startswith("after flip-sign it needs that")
+    change = next(c for c in told["changes"] if c["text"] == "declare that B holds -64 .. 64")
+    path.write_text(change["kernel"])
+    done = isamap("explain", *arguments)
+    assert done.code == 0
+    (statement,) = done.json["statements"]
+    after = next(t for t in statement["instructions"] if t["instruction"] == told["instruction"])
+    assert after["verdict"] == "rewritten"
+    assert [r["rule"] for r in after["rewriting"]] == ["flip-sign"]
+    assert "B[k, n] in -64 .. 64" in after["correspondence"]["mapping"]["conditions"][0]
+
+
 def test_a_composition_is_counted_like_an_instruction(isamap: "Run", product: Path) -> None:
     """A composition counts as an instruction with its axes: i of 8, which all see, and k of 4."""
     machine = ("--hw", HERE / "pairs.yaml")

@@ -29,7 +29,6 @@ HELPED = {
     "machine_state": 0,
     "missing_movement": 0,
     "not_a_constant": 0,
-    "scatter": 0,
     "two_places": 0,
 }
 

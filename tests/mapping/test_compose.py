@@ -139,7 +139,7 @@ def test_without_ranges_it_is_refused_with_the_reason(tmp_path: Path) -> None:
     notes = [note.message for note in error.value.diagnostics[0].notes]
     assert notes[0].startswith("pairs + pairs16 + add32: it needs that 2 terms A[m, k] * B[k, n]")
     assert "they reach -65280 .. 64770" in notes[0]
-    assert "'values A .. B' of A, B may exclude that" in notes[0]
+    assert "declared 'values' of A, B may exclude that" in notes[0]
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,12 @@ Examples
     show_default=True,
     help="Prove mapping and code as far as a second allows; see 'isamap prove'.",
 )
+@click.option(
+    "--instruction",
+    metavar="NAME",
+    help="Compute with this instruction whatever it can compute, alone, in sequence with others "
+    "('a + b' names a sequence) or after a rewriting; the rest is free.",
+)
 @click.option("--all", "everything", is_flag=True, help="List every legal mapping.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def command(
@@ -58,6 +64,7 @@ def command(
     records: Path | None,
     rewrite: tuple[str, ...] | None,
     prove: bool,
+    instruction: str | None,
     everything: bool,
     as_json: bool,
 ) -> int:
@@ -70,7 +77,7 @@ def command(
     from isamap.pipeline.report import make_report
     from isamap.pipeline.source import load_hardware, load_kernel
 
-    options = Options(threads, seed, tune, simulate, records, rewrite, prove)
+    options = Options(threads, seed, tune, simulate, records, rewrite, prove, instruction)
     with progress() as tell:
         clock = Clock(tell)
         with clock.stage("read"):

@@ -8,6 +8,7 @@ from isamap.ir.nodes import Kernel
 from isamap.ir.ranges import intervals_before
 from isamap.ir.statements import bind_extents, operations, reduces
 from isamap.lower.choose import alternatives
+from isamap.mapping.composed import is_of
 from isamap.mapping.find import enumerate_mappings
 from isamap.mapping.groups import Group, grouped, groups
 from isamap.mapping.matching import Enumeration
@@ -35,20 +36,25 @@ def plan_statements(
     threads: int = 1,
     symbols: Mapping[str, int] | None = None,
     producers: Producers | None = None,
+    instruction: str | None = None,
 ) -> Plan:
     """Return which statements to compute together, each group by one instruction.
 
     ``enumerations`` are the legal mappings of the single statements, which may be none.  Where
-    statements can be computed together and apart, the lower estimate decides.
+    statements can be computed together and apart, the lower estimate decides.  With
+    ``instruction`` those that it computes, together or alone, are left to it.
     """
     found = group_mappings(kernel, needles(accelerator))
+    wanted: set[int] = set()
+    if instruction is not None:
+        found, wanted = _preferred(kernel, accelerator, enumerations, found, instruction)
     if not found:
         return Plan(kernel, (), tuple(enumerations))
     shared = producers or Producers(accelerator)
     costs: dict[tuple[int, int], float] = {}
     touched = {n for group, _ in found for n in range(group.first, group.first + group.count)}
     for number, enumeration in enumerate(enumerations):
-        if number in touched and enumeration.mappings:
+        if number in touched and enumeration.mappings and number not in wanted:
             costs[number, 0] = _cycles(
                 kernel, accelerator, number, enumeration, threads, symbols, shared
             )
@@ -69,6 +75,35 @@ def plan_statements(
         number += count or 1
     picked = tuple(together[first, count][0] for first, count in sorted(chosen.items()) if count)
     return Plan(grouped(kernel, picked), picked, tuple(kept))
+
+
+def _preferred(
+    kernel: Kernel,
+    accelerator: Accelerator,
+    enumerations: Sequence[Enumeration],
+    found: Sequence[tuple[Group, Enumeration]],
+    instruction: str,
+) -> tuple[tuple[tuple[Group, Enumeration], ...], set[int]]:
+    """Return the groups that may be computed as one if an instruction is asked for.
+
+    The second part are the statements that it computes only together with others.
+    """
+    entries = tuple(
+        e for e in accelerator.entries if instruction in (e.name, e.instruction.generic)
+    )
+    own = group_mappings(kernel, needles(replace(accelerator, entries=entries)))
+    alone = {
+        number
+        for number, enumeration in enumerate(enumerations)
+        if any(is_of(m.matching.needle, instruction) for m in enumeration.mappings)
+    }
+    together = {n for group, _ in own for n in _numbers(group)}
+    rest = (one for one in found if not (alone | together) & set(_numbers(one[0])))
+    return (*own, *rest), together - alone
+
+
+def _numbers(group: Group) -> range:
+    return range(group.first, group.first + group.count)
 
 
 def group_mappings(kernel: Kernel, index: Needles) -> tuple[tuple[Group, Enumeration], ...]:

@@ -53,11 +53,20 @@ class Composed(Entry):
 
 
 def takes_part(needle: Needle, name: str) -> bool:
-    """Return whether an instruction (or one of its instantiations) is a part of a composition."""
+    """Return whether an instruction (or one of its instantiations) is a part of a composition.
+
+    ``name`` may also be the composition's own.
+    """
     entry = needle.entry
-    return isinstance(entry, Composed) and any(
-        name in (part.entry.name, part.entry.instruction.generic) for part in entry.parts
+    return isinstance(entry, Composed) and (
+        name == entry.name
+        or any(name in (part.entry.name, part.entry.instruction.generic) for part in entry.parts)
     )
+
+
+def is_of(needle: Needle, name: str) -> bool:
+    """Return whether a needle is an instruction, one of a generic one, or has it as a part."""
+    return name in (needle.name, needle.entry.instruction.generic) or takes_part(needle, name)
 
 
 def parts_of(needle: Needle) -> tuple[str, ...]:

@@ -134,7 +134,7 @@ def enumerate_with(
     kernel: Kernel, number: int, index: Needles, name: str, limit: int = LIMIT
 ) -> Enumeration:
     """Return the mappings of a statement to one instruction, or each instantiation of a generic
-    one, and to the machine's compositions in which it takes part.
+    one, and to the machine's compositions in which it takes part; or to one composition.
     """
     statement = zero_based(bind_extents(kernel).statements[number])
     machine = index.accelerator
@@ -144,6 +144,12 @@ def enumerate_with(
     taking = [root for root in several.roots if takes_part(root[0], name)]
     refused = tuple(str(one) for one in several.refused if takes_part(one.needle, name))
     return enumerate_roots(statement, (*single, *taking), kernel.permissions, limit, refused)
+
+
+def enumerate_preferred(kernel: Kernel, number: int, index: Needles, name: str) -> Enumeration:
+    """Return the mappings of a statement to one instruction, or to all where it has none to it."""
+    own = enumerate_with(kernel, number, index, name)
+    return own if own.mappings else enumerate_statement(kernel, number, index)
 
 
 def describe(mapping: Mapping) -> str:

@@ -13,7 +13,7 @@ from isamap.mapping.matching import Enumeration
 from isamap.mapping.produce import Producers
 from isamap.pipeline.compete import Competed, compete
 from isamap.pipeline.options import Options, Tell
-from isamap.pipeline.result import statement_names
+from isamap.pipeline.result import statement_names, uses
 from isamap.rewrite.rule import Rewriting
 
 
@@ -49,7 +49,9 @@ def arrange(
     producers = Producers(hardware)
 
     def plan(chosen: Kernel, found: Sequence[Enumeration]) -> Plan:
-        return plan_statements(chosen, hardware, found, options.threads, symbols, producers)
+        return plan_statements(
+            chosen, hardware, found, options.threads, symbols, producers, options.instruction
+        )
 
     def together(chosen: Plan) -> Choice | None:
         if not chosen.chosen or not all(found.mappings for found in chosen.enumerations):
@@ -74,7 +76,15 @@ def arrange(
     if apart.choice is not None or not possible:
         nothing = Plan(apart.kernel, (), apart.enumerations)
         possible.append(_arranged(apart.kernel, nothing, apart.choice, apart))
-    return min(possible, key=lambda one: one.choice.estimate.cycles if one.choice else 0.0)
+
+    def rank(one: Arranged) -> tuple[bool, float]:
+        if one.choice is None:
+            return False, 0.0
+        wanted = options.instruction
+        lacks = wanted is not None and not uses(one.choice.schedule, wanted)
+        return lacks, one.choice.estimate.cycles
+
+    return min(possible, key=rank)
 
 
 def _arranged(before: Kernel, chosen: Plan, choice: Choice | None, competed: Competed) -> Arranged:

@@ -64,14 +64,26 @@ def compete(
     if not may_rewrite:
         return Competed(kernel, enumerations, choice)
     rewriter = Rewriter(
-        hardware, needles(hardware), symbols, options.threads, producers, options.rewrite
+        hardware,
+        needles(hardware),
+        symbols,
+        options.threads,
+        producers,
+        options.rewrite,
+        options.instruction,
     )
     own = normal(kernel)
     current = Competed(own, enumerations, choice)
-    if choice is None:
-        numbers = range(len(own.statements))
-        missing = [n for n in numbers if fault or not enumerations[n].mappings]
-        current = _rewritten(current, rewriter, missing, [(inf, inf) for _ in numbers])
+    lacking = rewriter.lacking(enumerations)
+    if lacking:
+        limits = [(inf, inf) for _ in own.statements]
+        current = _rewritten(current, rewriter, lacking, limits, demanded=True)
+    if choice is None or current.rewritings:
+        numbers = range(len(current.kernel.statements))
+        again = fault is not None and not current.rewritings
+        missing = [n for n in numbers if again or not current.enumerations[n].mappings]
+        if missing:
+            current = _rewritten(current, rewriter, missing, [(inf, inf) for _ in numbers])
         if current.rewritings:
             choice = first(current.kernel, current.enumerations)
             current = Competed(
@@ -102,13 +114,14 @@ def _rewritten(
     rewriter: Rewriter,
     numbers: Sequence[int] | None,
     limits: Sequence[tuple[float, float]],
+    demanded: bool = False,
 ) -> Competed:
     """Return what the rules make of some statements: of all, if no numbers are given."""
     kernel = before.kernel
     for number, found in enumerate(before.enumerations):
         rewriter.know(kernel, number, found)
     only = frozenset(range(len(kernel.statements)) if numbers is None else numbers)
-    after = rewriter.rewrite(kernel, limits, only)
+    after = rewriter.rewrite(kernel, limits, only, demanded)
     found_after = tuple(
         rewriter.mapped(after.kernel, number) for number in range(len(after.kernel.statements))
     )

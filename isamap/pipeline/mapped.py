@@ -20,13 +20,20 @@ from isamap.lower.choose import Choice
 from isamap.lower.cost import estimate
 from isamap.lower.grouping import group_reasons
 from isamap.lower.nodes import LoweredKernel
-from isamap.mapping.find import enumerate_statement, enumerate_with
+from isamap.mapping.find import enumerate_preferred, enumerate_statement, enumerate_with
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import needles
 from isamap.mapping.reasons import reasons
 from isamap.pipeline.arrange import Arranged, arrange
 from isamap.pipeline.options import Clock, Options, Tell, silent
-from isamap.pipeline.result import Result, Scheduled, StatementResult, Tuning, statement_names
+from isamap.pipeline.result import (
+    Result,
+    Scheduled,
+    StatementResult,
+    Tuning,
+    statement_names,
+    uses,
+)
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.schedule.schedule import Schedule
 
@@ -42,12 +49,14 @@ def map_kernel(
     options = options or Options()
     clock = Clock(tell)
     with clock.stage("match"):
-        enumerations = enumerate_each(kernel, hardware)
+        enumerations = _enumerations(kernel, hardware, options.instruction)
     with clock.stage("schedule"):
         symbols = dict.fromkeys(kernel.symbols, TYPICAL_SIZE)
         arranged = arrange(kernel, hardware, enumerations, options, symbols, tell)
     if (choice := arranged.choice) is None:
         raise nothing(kernel, hardware, enumerations, arranged.refused)
+    if options.instruction and not uses(choice.schedule, options.instruction):
+        raise _unused(kernel, hardware, options.instruction)
     mapped, enumerations = arranged.kernel, arranged.enumerations
     schedule, lowered, cost, tuning = choice.schedule, choice.lowered, choice.estimate, None
     if options.tune:
@@ -106,6 +115,48 @@ def enumerate_each(
     if instruction is not None:
         return tuple(enumerate_with(kernel, number, index, instruction) for number in numbers)
     return tuple(enumerate_statement(kernel, number, index) for number in numbers)
+
+
+def _enumerations(
+    kernel: Kernel, hardware: Accelerator, instruction: str | None
+) -> tuple[Enumeration, ...]:
+    """Return the mappings of every statement: to an instruction if one is asked for and fits."""
+    if instruction is None:
+        return enumerate_each(kernel, hardware)
+    only_instruction(hardware, instruction)  # the machine must have it
+    index = needles(hardware)
+    return tuple(
+        enumerate_preferred(kernel, number, index, instruction)
+        for number in range(len(kernel.statements))
+    )
+
+
+def _unused(kernel: Kernel, hardware: Accelerator, instruction: str) -> NoMappingError:
+    """Return the error that says why an instruction that was asked for computes no statement."""
+    own = only_instruction(hardware, instruction)
+    notes: list[str] = []
+    for number, statement in enumerate(kernel.statements):
+        found = enumerate_with(kernel, number, needles(hardware), instruction)
+        together = group_reasons(kernel, needles(own), number)
+        reasons_ = (*together, *reasons(statement, own, kernel.permissions), *found.refused)
+        name = statement_names(kernel)[number]
+        notes += [f"{name}: {reason}" for reason in dict.fromkeys(reasons_)]
+        if found.mappings:
+            notes.append(f"{name}: {instruction} matches, but no code can be made for it")
+    quoted = f"'{instruction}'" if " " in instruction else instruction
+    text = f"{instruction} computes no statement of kernel '{kernel.name}' on '{hardware.name}'"
+    return NoMappingError(
+        [
+            Diagnostic(
+                "E722",
+                text,
+                kernel.statements[0].span,
+                hint=f"isamap explain KERNEL.ir --hw {hardware.name} --instruction {quoted}: says "
+                "why, and tries changes",
+                notes=tuple(Diagnostic("", line, severity="note") for line in notes),
+            )
+        ]
+    )
 
 
 def _unmapped(
@@ -195,8 +246,13 @@ def _emit(
 def only_instruction(hardware: Accelerator, name: str) -> Accelerator:
     """Return a machine with one instruction, for each type that it is written for.
 
+    For a composition (``a + b``), whose parts the machine must have, it is one without any.
     ArgumentsError when the machine has none of that name.
     """
+    if " + " in name:
+        for part in name.split(" + "):
+            only_instruction(hardware, part)
+        return replace(hardware, entries=())
     entries = tuple(e for e in hardware.entries if name in (e.name, e.instruction.generic))
     if not entries:
         close = get_close_matches(name, [e.name for e in hardware.entries], n=3)

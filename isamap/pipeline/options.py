@@ -27,6 +27,8 @@ class Options:
     which measurements are appended and from which earlier ones are taken.  ``rewrite`` are the
     names of the rules (:data:`isamap.rewrite.rules.NAMES`) that may change the kernel before it is
     mapped; None allows all of them.  ``prove`` attaches a certificate, in a fraction of a second.
+    ``instruction`` names one (or a generic one, or a composition) with which each statement is
+    computed that it can compute: alone, as a part of a composition, or after a rewriting.
     """
 
     threads: int = 1
@@ -36,6 +38,7 @@ class Options:
     records: Path | None = None
     rewrite: tuple[str, ...] | None = None
     prove: bool = True
+    instruction: str | None = None
 
 
 @dataclass(slots=True)

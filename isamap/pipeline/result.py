@@ -14,6 +14,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
 from isamap.lower.cost import Estimate
 from isamap.lower.nodes import LoweredKernel
+from isamap.mapping.composed import is_of
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.sizes import variable_extents
@@ -207,6 +208,11 @@ class Report:
             return 4
         tuning = self.result.tuning
         return 130 if tuning and tuning.interrupted else 0
+
+
+def uses(schedule: Schedule, instruction: str) -> bool:
+    """Return whether a statement is computed with an instruction, alone or as part of others."""
+    return any(is_of(s.mapping.matching.needle, instruction) for s in schedule.statements)
 
 
 def issue_cycles(mapping: LegalMapping, kernel: Kernel, symbols: Mapping[str, int]) -> float:

@@ -18,7 +18,8 @@ from isamap.ir.ranges import Interval, intervals_before
 from isamap.ir.statements import accesses
 from isamap.lower.choose import Alternative, alternatives
 from isamap.mapping.compose import Composer
-from isamap.mapping.find import enumerate_statement
+from isamap.mapping.composed import is_of
+from isamap.mapping.find import composed_for, enumerate_preferred, enumerate_statement
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import Needles, covered, roots
 from isamap.mapping.produce import Producers
@@ -90,7 +91,10 @@ def _known(kernel: Kernel, number: int) -> _Known:
 
 @dataclass(slots=True)
 class Rewriter:
-    """Looks for better kernels; remembers what it enumerated and estimated."""
+    """Looks for better kernels; remembers what it enumerated and estimated.
+
+    With ``instruction``, statements that it computes are left to it.
+    """
 
     hardware: Accelerator
     index: Needles
@@ -98,6 +102,7 @@ class Rewriter:
     threads: int
     producers: Producers
     chosen: Sequence[str] | None = None
+    instruction: str | None = None
     refused: list[str] = field(default_factory=list)
     _found: dict[_Known, Enumeration] = field(default_factory=dict)
     _floors: dict[Statement, float] = field(default_factory=dict)
@@ -113,40 +118,63 @@ class Rewriter:
         """Return a statement's mappings."""
         key = _known(kernel, number)
         if key not in self._found:
-            self._found[key] = enumerate_statement(kernel, number, self.index)
+            if self.instruction is None:
+                found = enumerate_statement(kernel, number, self.index)
+            else:
+                found = enumerate_preferred(kernel, number, self.index, self.instruction)
+            self._found[key] = found
         return self._found[key]
 
+    def lacking(self, found: Sequence[Enumeration]) -> tuple[int, ...]:
+        """Return the statements that the instruction which is asked for does not compute."""
+        if self.instruction is None:
+            return ()
+        return tuple(n for n, one in enumerate(found) if not self._is_used(one))
+
+    def _is_used(self, found: Enumeration) -> bool:
+        assert self.instruction is not None
+        return any(is_of(m.matching.needle, self.instruction) for m in found.mappings)
+
     def rewrite(
-        self, kernel: Kernel, limits: Sequence[tuple[float, float]], only: frozenset[int]
+        self,
+        kernel: Kernel,
+        limits: Sequence[tuple[float, float]],
+        only: frozenset[int],
+        demanded: bool = False,
     ) -> Rewritten:
         """Return the kernel with those of its statements rewritten that gain by it.
 
         ``limits`` has for each statement the cycles that its calls take and its estimate (infinity
-        where nothing maps); ``only`` are the statements to look at.
+        where nothing maps); ``only`` are the statements to look at.  What is ``demanded`` uses the
+        instruction that is asked for.
         """
         applied: list[Rewriting] = []
         # From the last to the first, so that the numbers of those before stay what they are.
         for number in sorted(only, reverse=True):
-            best = self._best(kernel, number, *limits[number])
+            best = self._best(kernel, number, *limits[number], demanded)
             if best is not None:
                 kernel = best.kernel
                 applied += best.rewritings
         return Rewritten(kernel, tuple(applied), tuple(self.refused))
 
     def _best(
-        self, kernel: Kernel, number: int, calls: float, estimate: float
+        self, kernel: Kernel, number: int, calls: float, estimate: float, demanded: bool
     ) -> _Candidate | None:
         """Return the best of what one statement can become, if it is better."""
+        forced = demanded  # the statement as it is written is no choice
+        if self.instruction is not None:
+            demanded = demanded or self._is_used(self.mapped(kernel, number))
         within = [
             (floor, candidate)
             for candidate in self._candidates(kernel, number, calls)
             if (floor := self._floor(candidate)) * FASTER <= calls and floor < inf
+            if not demanded or self._may_use(candidate)
         ]
         if not within:
             return None
         within.sort(key=lambda item: item[0])
         own = _Candidate(kernel, (), range(number, number + 1))
-        limit = self._quick(own, inf, inf) / WORTH
+        limit = inf if forced else self._quick(own, inf, inf) / WORTH
         quick = [
             (cycles, candidate)
             for _, candidate in within[:ENUMERATED]
@@ -156,6 +184,8 @@ class Rewriter:
         best: _Candidate | None = None
         for _, candidate in quick[:SCHEDULED]:
             if not self._proved(candidate):
+                continue
+            if demanded and not self._uses(candidate):
                 continue
             cycles = self._estimate(candidate)
             shorter = best is not None and len(candidate.rewritings) < len(best.rewritings)
@@ -208,6 +238,21 @@ class Rewriter:
                     group = range(before.group.start, before.group.stop + more)
                     chain = (*before.rewritings, rewriting)
                     yield _Candidate(rewriting.kernel, chain, group)
+
+    def _may_use(self, candidate: _Candidate) -> bool:
+        """Return whether the instruction that is asked for has the body of one of the statements"""
+        assert self.instruction is not None
+        for number in candidate.group:
+            single = roots(candidate.kernel.statements[number], self.index)
+            if any(is_of(needle, self.instruction) for needle, _ in single):
+                return True
+            several = composed_for(candidate.kernel, number, self.index)
+            if any(is_of(needle, self.instruction) for needle, _ in several.roots):
+                return True
+        return False
+
+    def _uses(self, candidate: _Candidate) -> bool:
+        return any(self._is_used(self.mapped(candidate.kernel, n)) for n in candidate.group)
 
     # --- what that costs, ever more exactly -------------------------------------------------------
     def _floor(self, candidate: _Candidate) -> float:

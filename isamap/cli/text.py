@@ -32,8 +32,12 @@ def report_lines(report: Report, everything: bool) -> list[str]:
     for statement in result.statements:
         lines += ["", *_statement_lines(report, statement, everything)]
     lines += ["", click.style("schedule", bold=True)]
-    for statement, schedule in zip(result.statements, result.schedule.statements, strict=True):
-        lines += _schedule_lines(statement.name, schedule)
+    names = [statement.name for statement in result.statements]
+    for name, schedule in zip(names, result.schedule.statements, strict=True):
+        if schedule.within is not None:
+            lines += wrap(f"{name}: in the registers of {names[schedule.within]}", "  ", "    ")
+        else:
+            lines += _schedule_lines(name, schedule)
     return [*lines, "", *_estimate_lines(report), *_tuning_lines(report), *_result_lines(report)]
 
 
@@ -161,11 +165,21 @@ def _statement_lines(report: Report, statement: StatementResult, everything: boo
         statement.chosen,
         everything,
     )
-    name = statement.mappings[statement.chosen].matching.needle.name
-    lines += wrap(f"chosen: {name}, {statement.why}", "    ")
+    lines += wrap(_chosen(report, statement), "    ")
     for reason in _left_out(statement)[:3]:
         lines += wrap(f"left out: {reason}", "    ")
     return lines
+
+
+def _chosen(report: Report, statement: StatementResult) -> str:
+    """Return which mapping was chosen and why, or that none is needed."""
+    result = report.result
+    own = result.schedule.statements[result.statements.index(statement)]
+    if own.within is not None:
+        root = result.statements[own.within].name
+        return f"computed where each result of {root} is in a register: no loops of its own"
+    name = statement.mappings[statement.chosen].matching.needle.name
+    return f"chosen: {name}, {statement.why}"
 
 
 def _left_out(statement: StatementResult) -> list[str]:

@@ -93,7 +93,7 @@ class _Run:
             raise ApartError(f"{target.buffer} depends on two reductions")
         if operations(value) > MOST_OPERATIONS:
             raise ApartError(f"{target.buffer} is a long expression")
-        whole = _is_whole(target, variables, self.buffers[target.buffer])
+        whole = is_whole(target, variables, self.buffers[target.buffer])
         self.made[target.buffer] = _Made(target, value, variables, whole)
 
     def _before(self, target: Access) -> tuple[Expr, tuple[Variable, ...]] | None:
@@ -162,8 +162,11 @@ def _unused(name: str, taken: AbstractSet[str]) -> str:
     return found
 
 
-def _is_whole(target: Access, variables: Sequence[Variable], buffer: Buffer) -> bool:
-    """Return whether a statement writes every element of its target, each at one point."""
+def is_whole(target: Access, variables: Sequence[Variable], buffer: Buffer) -> bool:
+    """Return whether a statement from zero writes every element of its target.
+
+    Variables that the target does not use may make it do so several times.
+    """
     extents = {v.name: v.extent for v in variables}
     seen: set[str] = set()
     for index, extent in zip(target.indices, buffer.shape, strict=True):

@@ -9,6 +9,7 @@ from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.capacity import excess
 from isamap.lower.cost import Estimate, estimate
+from isamap.lower.fuse import fuse
 from isamap.lower.lower import lower, statement_kernel
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping import matching
@@ -85,10 +86,8 @@ def choose(
             raise NoMappingError(_no_mapping(enumeration, found, accelerator))
         chosen.append(ordered[0])
         considered.append(found)
-    schedule = Schedule(tuple(chosen))
-    lowered = lower(kernel, accelerator, schedule, shared)
-    total = estimate(lowered, accelerator, symbols)
-    return Choice(schedule, lowered, total, tuple(considered))
+    whole = fuse(kernel, accelerator, Schedule(tuple(chosen)), shared, symbols)
+    return Choice(whole.schedule, whole.lowered, whole.estimate, tuple(considered))
 
 
 def alternatives(

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.index import Index, const
-from isamap.ir.nodes import Coordinate, Literal
+from isamap.ir.nodes import Access, Coordinate, Literal
 from isamap.lower.context import Context
 from isamap.lower.nodes import Call, Guard, Node, Operand, Register, Scope, Window
 from isamap.lower.position import Position
 from isamap.mapping.fragment import Fragment, Reference
-from isamap.mapping.steps import FromImmediate, FromMemory, Source, Step, Store
+from isamap.mapping.steps import FromImmediate, FromMemory, FromRegister, Source, Step, Store
 
 
 @dataclass(slots=True)
@@ -59,6 +59,8 @@ class Emitter:
     nodes: list[Node] = field(default_factory=list)
     registers: list[Register] = field(default_factory=list)
     known: dict[tuple[object, ...], Register] = field(default_factory=dict)
+    held: dict[Access, Register] = field(default_factory=dict)
+    """What is in a register already, for steps that begin there."""
 
     def register(self, fragment: Fragment, stem: str) -> Register:
         """Declare a register for a fragment."""
@@ -122,6 +124,8 @@ class Emitter:
                 return Window(reference.array, position.at(reference.offset))
             case FromImmediate(value):
                 return immediate(value, position)
+            case FromRegister(access):
+                return self.held[access]
 
     def _inputs(
         self, step: Step, position: Position, stem: str, into: Register | None = None

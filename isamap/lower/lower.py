@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import const, product
+from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import bind_extents, identity, zero_based
 from isamap.lower.context import SYMBOL_RANGE, Context
 from isamap.lower.expand import expand
+from isamap.lower.finish import KEPT, Finishing, finishing
 from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
 from isamap.lower.packing import fill
@@ -37,10 +40,34 @@ def lower(
         context.arrays.append(array)
     body: list[Node] = []
     written: set[str] = set()
-    for statement, own in zip(bound.statements, schedule.statements, strict=True):
-        body += lower_statement(context, statement, own, written)
-        written.add(statement.target.buffer)
+    for number, own in enumerate(schedule.statements):
+        statement = bound.statements[number]
+        if own.within is not None:
+            continue
+        after = _finishing(bound, number, schedule.followers(number))
+        body += lower_statement(context, statement, own, written, after)
+        written |= {finish.target.buffer for finish in after.finishes}
+        if after.kept:
+            written.add(statement.target.buffer)
+    # What never leaves a register needs no memory.
+    targets = {s.target.buffer for s in bound.statements}
+    context.arrays[:] = [
+        a for a in context.arrays if not (a.role == "local" and a.name in targets - written)
+    ]
     return LoweredKernel(bound.name, bound.symbols, tuple(context.arrays), tuple(body))
+
+
+def _finishing(kernel: Kernel, root: int, followers: tuple[int, ...]) -> Finishing:
+    """Return what becomes of the results of a statement; ScheduleError if it cannot be."""
+    if not followers:
+        return KEPT
+    try:
+        return finishing(kernel, root, followers)
+    except ApartError as error:
+        names = ", ".join(dict.fromkeys(kernel.statements[n].target.buffer for n in followers))
+        source = kernel.statements[root].target.buffer
+        text = f"{names} cannot be computed in the registers of {source}: {error}"
+        raise ScheduleError(Diagnostic("E401", text)) from None
 
 
 def statement_kernel(kernel: Kernel, number: int) -> Kernel:
@@ -55,14 +82,21 @@ def statement_kernel(kernel: Kernel, number: int) -> Kernel:
 
 
 def lower_statement(
-    context: Context, statement: Statement, schedule: StatementSchedule, written: set[str]
+    context: Context,
+    statement: Statement,
+    schedule: StatementSchedule,
+    written: set[str],
+    after: Finishing = KEPT,
 ) -> tuple[Node, ...]:
-    """Return the nodes of one statement; ``written`` are the buffers that have content already."""
+    """Return the nodes of one statement; ``written`` are the buffers that have content already.
+
+    ``after`` says what becomes of its results while they are in registers.
+    """
     buffer = context.buffers[statement.target.buffer]
     fresh = buffer.role in ("out", "local") and buffer.name not in written
     assert schedule.mapping.matching.statement == zero_based(statement)
     direct = fresh and _covers(schedule.mapping.matching.statement, buffer)
-    lowering = StatementLowering(context, schedule, "identity" if direct else "load")
+    lowering = StatementLowering(context, schedule, "identity" if direct else "load", after)
     nodes: list[Node] = []
     if fresh and statement.reduction != "=" and (not direct or lowering.result_in_memory):
         value = identity(statement.reduction, buffer.dtype)

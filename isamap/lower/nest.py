@@ -38,6 +38,16 @@ class Nest:
         # Accumulators live inside the last loop over a variable of the target.
         self.accumulate_at = last[-1] + 1 if last else 0
         self.stage: str | None = None
+        if lowering.after.finishes:
+            self._check_complete()
+
+    def _check_complete(self) -> None:
+        """Refuse to finish results that are not complete when they leave their register."""
+        if self.at.result_in_memory:
+            raise _bad(f"{self.at.needle.name} leaves its results in memory, not in registers")
+        for level in self.levels[: self.accumulate_at]:
+            if level.variable not in self.at.output_variables:
+                raise _bad(f"the results are in parts: '{level.variable}' has a loop outside them")
 
     def build(self, ranges: Mapping[str, tuple[int, int]]) -> tuple[Node, ...]:
         """Return the loop nest.  ``ranges`` are the ends of the kernel's symbols."""
@@ -221,6 +231,16 @@ class Nest:
         emitter.make_into(step, here, register)
 
     def _finish(self, emitter: Emitter, here: Position, register: Register) -> None:
+        """Finish a result, and take it to its buffer if it is wanted there too."""
+        for finished in self.at.finished(here.partial(self.at.tile)):
+            emitter.held[finished.finish.result] = register
+            made = emitter.source(finished.made, here, "f")
+            assert isinstance(made, Register)
+            emitter.store(finished.store, here, made, finished.reference)
+        if self.at.after.kept:
+            self._store(emitter, here, register)
+
+    def _store(self, emitter: Emitter, here: Position, register: Register) -> None:
         """Take a result to its buffer, through a stage if no instruction stores it directly."""
         store = self.at.store(here.partial(self.at.tile))
         if store is not None:

@@ -9,6 +9,7 @@ from isamap.ir.index import product, var
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Statement
 from isamap.ir.statements import accesses
 from isamap.lower.context import Context
+from isamap.lower.finish import KEPT, Finish, Finished, Finishing, finish_fragment
 from isamap.lower.nodes import Copy
 from isamap.lower.packing import packing_copies, padded_copy
 from isamap.mapping.filler import fillers
@@ -38,8 +39,15 @@ class RootInput:
 class StatementLowering:
     """Answers how each operand of the root instruction is made, and remembers the answers."""
 
-    def __init__(self, context: Context, schedule: StatementSchedule, initialise: str) -> None:
+    def __init__(
+        self,
+        context: Context,
+        schedule: StatementSchedule,
+        initialise: str,
+        after: Finishing = KEPT,
+    ) -> None:
         """``initialise`` is 'identity' (start from it) or 'load' (from the buffer's content)."""
+        self.after = after
         self.context = context
         self.schedule = schedule
         self.mapping = schedule.mapping
@@ -58,6 +66,7 @@ class StatementLowering:
         self._check_scatter()
         self._steps: dict[tuple[str, frozenset[str]], Step | RootInput] = {}
         self._stores: dict[frozenset[str], Store | None] = {}
+        self._finished: dict[frozenset[str], tuple[Finished, ...]] = {}
 
     # --- the loops ------------------------------------------------------------------------------
     @property
@@ -299,6 +308,25 @@ class StatementLowering:
                 self.context.producers.store(wanted, self.output) if wanted else None
             )
         return self._stores[partial]
+
+    def finished(self, partial: frozenset[str]) -> tuple[Finished, ...]:
+        """Return how results are finished in their register, one entry a buffer that is written."""
+        if partial not in self._finished:
+            self._finished[partial] = tuple(
+                self._finish(finish, partial) for finish in self.after.finishes
+            )
+        return self._finished[partial]
+
+    def _finish(self, finish: Finish, partial: frozenset[str]) -> Finished:
+        held, name = self.result(partial), finish.target.buffer
+        if held is None:
+            raise _bad(f"{name}: the results of {self.needle.name} lie in no plain order")
+        producers = self.context.producers
+        found = finish_fragment(finish, held, self.extents, self.context.buffers, producers)
+        if found is None:
+            text = f"no instructions make {name} of what {self.needle.name} leaves in a register"
+            raise _bad(text)
+        return found
 
     def store_fit(self, partial: frozenset[str]) -> Fit | None:
         """Return how a root instruction that writes memory takes the result's elements."""

@@ -20,7 +20,15 @@ from isamap.ir.statements import accesses, names
 from isamap.mapping.fit import fit
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.pattern import bindings
-from isamap.mapping.steps import FromImmediate, FromMemory, Move, Source, Step, Store
+from isamap.mapping.steps import (
+    FromImmediate,
+    FromMemory,
+    FromRegister,
+    Move,
+    Source,
+    Step,
+    Store,
+)
 from isamap.mapping.views import seen_as
 
 _T = TypeVar("_T")
@@ -32,6 +40,9 @@ _STORED = Access("", (), DTYPES["bool"])
 
 Kind: TypeAlias = tuple[str, str, tuple[int, ...]]
 """Storage, type and shape of a fragment."""
+
+Places: TypeAlias = Mapping[Access, Reference | Fragment]
+"""Where accesses have their elements: in memory, or in a register as a fragment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +66,7 @@ class Producers:
         self._storing: dict[tuple[str, str, tuple[int, ...]], list[Producer]] = {}
         self._made: dict[
             tuple[Expr, Fragment, frozenset[Kind], int],
-            tuple[Mapping[Access, Reference], Step | None],
+            tuple[Places, Step | FromRegister | None],
         ] = {}
         self._views: dict[tuple[str, str, int], list[tuple[int, ...]]] = {}
         for entry in accelerator.entries:
@@ -93,42 +104,63 @@ class Producers:
         return tuple(self._making.get(key, ()))
 
     def make(
-        self,
-        expr: Expr,
-        fragment: Fragment,
-        references: Mapping[Access, Reference],
-        visited: frozenset[Kind] = frozenset(),
+        self, expr: Expr, fragment: Fragment, references: Mapping[Access, Reference]
     ) -> Step | None:
         """Return the cheapest way found to make a fragment of ``expr``, or None.
 
         Where nothing makes its shape, it may be made as another shape of as many elements.
+        """
+        step = self._search(expr, fragment, references, frozenset())
+        assert not isinstance(step, FromRegister)
+        return step
+
+    def finish(
+        self,
+        expr: Expr,
+        fragment: Fragment,
+        references: Mapping[Access, Reference],
+        result: Access,
+        held: Fragment,
+    ) -> Step | FromRegister | None:
+        """Return the cheapest way to make a fragment of ``expr`` while ``result`` is in a register.
+
+        ``held`` says which elements of ``result`` the register holds, and how.
+        """
+        return self._search(expr, fragment, {**references, result: held}, frozenset())
+
+    def _search(
+        self, expr: Expr, fragment: Fragment, places: Places, visited: frozenset[Kind]
+    ) -> Step | FromRegister | None:
+        """Return the cheapest way to make a fragment.
+
         ``visited`` are the kinds of fragment of this same expression that are being made already.
         """
         outermost = not self._made
         # The same part of an expression is asked for once for each way to read what is around it.
-        key = (expr, fragment, visited, id(references))
+        key = (expr, fragment, visited, id(places))
         try:
             if key not in self._made:
-                self._made[key] = references, None  # Kept alive, so that its id stays its own.
-                self._made[key] = references, self._cheapest(expr, fragment, references, visited)
+                self._made[key] = places, None  # Kept alive, so that its id stays its own.
+                self._made[key] = places, self._cheapest(expr, fragment, places, visited)
             return self._made[key][1]
         finally:
             if outermost:
                 self._made.clear()
 
     def _cheapest(
-        self,
-        expr: Expr,
-        fragment: Fragment,
-        references: Mapping[Access, Reference],
-        visited: frozenset[Kind],
-    ) -> Step | None:
-        best = self._make(expr, fragment, references, visited)
+        self, expr: Expr, fragment: Fragment, places: Places, visited: frozenset[Kind]
+    ) -> Step | FromRegister | None:
+        if isinstance(expr, Access) and _lies_in(places.get(expr), fragment):
+            return FromRegister(expr)
+        best = self._make(expr, fragment, places, visited)
         if best is not None:
             return best
+        memory = {a: place for a, place in places.items() if isinstance(place, Reference)}
+        held = {a: place for a, place in places.items() if isinstance(place, Fragment)}
         for shape in self._shapes(fragment):
-            view = seen_as(fragment, shape, references)
-            step = view and self._make(expr, *view, visited)
+            if (view := seen_as(fragment, shape, memory)) is None:
+                continue
+            step = self._make(expr, view[0], {**view[1], **held}, visited)
             if step and (best is None or step.cost < best.cost):
                 best = step
         return best
@@ -143,7 +175,7 @@ class Producers:
         self,
         expr: Expr,
         fragment: Fragment,
-        references: Mapping[Access, Reference],
+        places: Places,
         visited: frozenset[Kind],
     ) -> Step | None:
         """Return the cheapest way to make a fragment in its own shape, or None."""
@@ -161,7 +193,7 @@ class Producers:
                 shared = [bound[name] for name in producer.entry.same if name in bound]
                 if any(other != shared[0] for other in shared[1:]):
                     continue
-                step = self._step(producer, bound, fragment, references, inner)
+                step = self._step(producer, bound, fragment, places, inner)
                 if step is not None and (best is None or step.cost < best.cost):
                     best = step
         return best
@@ -171,7 +203,7 @@ class Producers:
         producer: Producer,
         bound: Mapping[str, Expr],
         fragment: Fragment,
-        references: Mapping[Access, Reference],
+        places: Places,
         visited: frozenset[Kind],
     ) -> Step | None:
         entry = producer.entry
@@ -194,9 +226,9 @@ class Producers:
                 assert isinstance(expr, Literal | Coordinate)
                 inputs.append((name, FromImmediate(expr)))
             elif self.is_memory(operand.storage):
-                if not isinstance(expr, Access) or expr not in references:
+                reference = places.get(expr) if isinstance(expr, Access) else None
+                if not isinstance(reference, Reference):
                     return None
-                reference = references[expr]
                 filler = self.filler(producer, fragment)
                 found = fit(entry, operand, access, producer.axes, fragment, reference, filler)
                 if found is None or not _merge(limits, found.limits):
@@ -210,9 +242,11 @@ class Producers:
                 inputs.append((name, FromMemory(reference)))
             else:
                 wanted = self.operand_fragment(producer, operand, access, fragment, expr)
-                step = wanted and self.make(expr, wanted, references, visited)
+                step = wanted and self._search(expr, wanted, places, visited)
                 if not step:
                     return None
+                if name == producer.tied and isinstance(step, FromRegister):
+                    return None  # It would be overwritten, and others may need it.
                 cost += step.cost
                 inputs.append((name, step))
         otherwise = None
@@ -402,6 +436,18 @@ def _bind_rest(
             continue
         pitches[extent.name] = const(extent.range[1] - 1 if extent.range else 0)
     return True
+
+
+def _lies_in(place: Reference | Fragment | None, wanted: Fragment) -> bool:
+    """Return whether what is in a register is a wanted fragment, its dead elements apart."""
+    if not isinstance(place, Fragment) or wanted.filler is not None:
+        return False
+    return (place.storage, place.dtype, place.shape, place.dims) == (
+        wanted.storage,
+        wanted.dtype,
+        wanted.shape,
+        wanted.dims,
+    )
 
 
 def _merge(into: dict[str, _T], pairs: Iterable[tuple[str, _T]]) -> bool:

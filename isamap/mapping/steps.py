@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index
-from isamap.ir.nodes import Coordinate, Literal
+from isamap.ir.nodes import Access, Coordinate, Literal
 from isamap.mapping.fragment import Fragment, Reference
 
 
@@ -22,6 +22,14 @@ class FromImmediate:
     """An operand written into the instruction: a literal, or the value of an index expression."""
 
     value: Literal | Coordinate
+
+
+@dataclass(frozen=True, slots=True)
+class FromRegister:
+    """An operand that is in a register already: a fragment of the elements of ``access``."""
+
+    access: Access
+    cost: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,7 @@ class Step:
     otherwise: "Step | None" = None
 
 
-Source: TypeAlias = Step | FromMemory | FromImmediate
+Source: TypeAlias = Step | FromMemory | FromImmediate | FromRegister
 
 
 @dataclass(frozen=True, slots=True)

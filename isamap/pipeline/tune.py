@@ -45,7 +45,14 @@ def tune(
     """
     assert options.tune is not None
     bound = bind_extents(kernel)
-    choices = space(hardware, bound, choice.starts, Producers(hardware), options.threads)
+    choices = space(
+        hardware,
+        bound,
+        choice.starts,
+        Producers(hardware),
+        options.threads,
+        choice.schedule.fused,
+    )
     symbols = sample_symbols(kernel, choice.lowered) or {}
     model = Model(kernel, hardware, choices, symbols)
     records = Records(options.records) if options.records else None

@@ -29,12 +29,16 @@ class StatementSchedule:
     how each input access of the body (by its position among the body's accesses) reaches the
     instructions: straight from its buffer, from a copy that holds the padding values too, or from
     packed fragments.  ``stream`` is the access whose fragments order the calls of a block.
+
+    ``within`` is the number of an earlier statement whose results this one takes from its registers
+    as soon as they are complete; it has no loops of its own then.
     """
 
     mapping: Mapping
     levels: tuple[Level, ...]
     operands: tuple[Treatment, ...]
     stream: int | None = None
+    within: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +46,12 @@ class Schedule:
     """One schedule per statement, in the kernel's order."""
 
     statements: tuple[StatementSchedule, ...]
+
+    @property
+    def fused(self) -> dict[int, int]:
+        """The statements that take their input from registers, and from whose."""
+        return {n: own.within for n, own in enumerate(self.statements) if own.within is not None}
+
+    def followers(self, root: int) -> tuple[int, ...]:
+        """Return the numbers of the statements that take their input from ``root``'s registers."""
+        return tuple(n for n, own in enumerate(self.statements) if own.within == root)

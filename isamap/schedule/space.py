@@ -6,7 +6,7 @@ schedule.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
@@ -37,6 +37,9 @@ OUTER = (1, 2, 4, 8, 16)
 KINDS: tuple[Treatment, ...] = ("direct", "padded", "packed")
 """Treatments of an operand."""
 
+FUSED = ("fused", "apart")
+"""Whether a statement is computed in another one's registers, where the first schedule does so."""
+
 UNROLL = (1, 2, 4, 8)
 """Tiles of the innermost reduction that are unrolled."""
 
@@ -55,6 +58,7 @@ class Space:
 
     choices: tuple[Choice, ...]
     _makers: tuple["_Maker", ...] = field(repr=False)
+    _fused: Mapping[int, int] = field(repr=False, default_factory=dict)
 
     @property
     def first(self) -> dict[str, int]:
@@ -63,7 +67,11 @@ class Space:
 
     def build(self, assignment: Mapping[str, int]) -> Schedule:
         """Return the schedule of an assignment; ScheduleError if its choices contradict."""
-        return Schedule(tuple(maker.build(assignment) for maker in self._makers))
+        built = [maker.build(assignment) for maker in self._makers]
+        for number, root in self._fused.items():
+            if FUSED[assignment.get(_fused(number), 0)] == "fused":
+                built[number] = replace(built[number], within=root)
+        return Schedule(tuple(built))
 
 
 def space(
@@ -72,16 +80,24 @@ def space(
     starts: Sequence[Sequence[StatementSchedule]],
     producers: Producers,
     threads: int = 1,
+    fused: Mapping[int, int] | None = None,
 ) -> Space:
     """Return the space around some schedules of each statement, the best of each first.
 
-    ``kernel`` has its extents bound.
+    ``kernel`` has its extents bound.  ``fused`` gives for each statement that the first schedule
+    computes in another one's registers the number of that one.
     """
     makers = tuple(
         _Maker(f"{number}.", accelerator, kernel, tuple(own), producers, threads)
         for number, own in enumerate(starts)
     )
-    return Space(tuple(choice for maker in makers for choice in maker.choices()), makers)
+    choices = [choice for maker in makers for choice in maker.choices()]
+    choices += [Choice(_fused(number), FUSED) for number in fused or {}]
+    return Space(tuple(choices), makers, dict(fused or {}))
+
+
+def _fused(number: int) -> str:
+    return f"{number}.fused"
 
 
 @dataclass(slots=True)

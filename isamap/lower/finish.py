@@ -1,0 +1,186 @@
+"""Statements that take another one's results from its registers, where they are complete.
+
+A bias, a clamp, a residual or a requantisation need not wait until a whole product is in memory:
+each of its results is finished while it is in a register, and only what is finished is stored.
+"""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from isamap.ir.index import Index, const
+from isamap.ir.inline import ApartError, inline, is_whole
+from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Statement
+from isamap.ir.statements import accesses, reduces, substitute, zero_based
+from isamap.mapping.fragment import Fragment, Reference
+from isamap.mapping.layout import direct
+from isamap.mapping.produce import MEMORY_KINDS, Producers
+from isamap.mapping.steps import FromRegister, Step, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """One buffer that is written from complete results.
+
+    ``target = value``, both in the variables of the statement that makes the results; in ``value``
+    the access ``result`` stands for what is in the register.
+    """
+
+    target: Access
+    value: Expr
+    result: Access
+
+
+@dataclass(frozen=True, slots=True)
+class Finishing:
+    """What becomes of a statement's results: ``kept`` if they go to their own buffer as well."""
+
+    finishes: tuple[Finish, ...]
+    kept: bool
+
+
+KEPT = Finishing((), True)
+"""Results that just go to their buffer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How one finish is computed for a fragment of results, and how it is stored."""
+
+    finish: Finish
+    made: Step | FromRegister
+    store: Store
+    reference: Reference
+
+    @property
+    def cost(self) -> Fraction:
+        """Cycles a fragment."""
+        return self.made.cost + self.store.cost
+
+
+def finishing(kernel: Kernel, root: int, followers: Sequence[int]) -> Finishing:
+    """Return what ``followers`` make of the results of statement ``root`` of a bound kernel.
+
+    ``followers`` are numbers of later statements, in order.  ApartError with the reason if some of
+    them cannot be computed where a result of ``root`` is complete.
+    """
+    own = zero_based(kernel.statements[root])
+    buffers = {b.name: b for b in kernel.buffers}
+    source = own.target.buffer
+    if not is_whole(own.target, own.variables, buffers[source]):
+        raise ApartError(f"{source} is not computed whole")
+    _check_order(kernel, root, followers)
+    inside = {root, *followers}
+    targets = [kernel.statements[n].target.buffer for n in followers]
+    finishes: list[Finish] = []
+    for count, target in enumerate(targets, 1):
+        run = [kernel.statements[n] for n in followers[:count]]
+        made = _finish(own, run, buffers)
+        if target not in targets[count:] and _is_needed(kernel, target, inside):
+            finishes.append(made)
+    for at, one in enumerate(finishes):
+        for n, other in enumerate(finishes):
+            if n != at:
+                _check_apart(one, other, before=n > at)
+    kept = source not in targets and _is_needed(kernel, source, inside)
+    return Finishing(tuple(finishes), kept)
+
+
+def _check_apart(one: Finish, other: Finish, before: bool) -> None:
+    """Refuse a finish that reads what another one writes, unless it does so just ``before``."""
+    written = other.target
+    for access in accesses(one.value):
+        if access.buffer == written.buffer and access != one.result:
+            if before and access.indices == written.indices:
+                continue
+            raise ApartError(f"{one.target.buffer} reads other elements of {written.buffer}")
+
+
+def _check_order(kernel: Kernel, root: int, followers: Sequence[int]) -> None:
+    """Refuse followers that would see, or be seen by, what is computed between."""
+    written = {kernel.statements[n].target.buffer for n in followers}
+    if shared := written & _read(kernel.statements[root]):
+        raise ApartError(f"{min(shared)} is read while the results are made")
+    source = kernel.statements[root].target.buffer
+    read = frozenset().union(*(_read(kernel.statements[n]) for n in followers))
+    for number in range(root + 1, followers[-1]):
+        if number in followers:
+            continue
+        other = kernel.statements[number]
+        if other.target.buffer in read | written | {source} or _read(other) & written:
+            raise ApartError(f"{other.target.buffer} is computed between")
+
+
+def _read(statement: Statement) -> frozenset[str]:
+    """Return the buffers that a statement reads, indices included; not its target's own value."""
+    found = {a.buffer for a in accesses(statement.value)}
+    for access in (statement.target, *accesses(statement.value)):
+        found |= {read.buffer for index in access.indices for read in index.reads}
+    return frozenset(found)
+
+
+def _is_needed(kernel: Kernel, name: str, inside: AbstractSet[int]) -> bool:
+    """Return whether anything but the statements ``inside`` has to do with a buffer."""
+    if next(b for b in kernel.buffers if b.name == name).role != "local":
+        return True
+    others = [s for n, s in enumerate(kernel.statements) if n not in inside]
+    return any(name == s.target.buffer or name in _read(s) for s in others)
+
+
+def _finish(root: Statement, run: Sequence[Statement], buffers: Mapping[str, Buffer]) -> Finish:
+    """Return what the last statement of a run is as a function of the root's result."""
+    last = inline(run, buffers)
+    source, name = root.target.buffer, last.target.buffer
+    if reduces(last.value):
+        raise ApartError(f"{name} is a reduction itself")
+    if not is_whole(last.target, last.variables, buffers[name]):
+        raise ApartError(f"{name} is not computed whole")
+    places = {a.indices for a in accesses(last.value) if a.buffer == source}
+    if len(places) != 1:
+        raise ApartError(f"{name} reads {len(places) or 'no'} elements of {source} at a point")
+    extents = {v.name: v.extent for v in root.variables}
+    renamed: dict[str, Index | int] = {}
+    for theirs, ours in zip(places.pop(), root.target.indices, strict=True):
+        if theirs == ours == const(0):
+            continue
+        if theirs.name is None or ours.name is None or theirs.name in renamed:
+            raise ApartError(f"{name} takes the elements of {source} in another order")
+        renamed[theirs.name] = ours
+        if {v.name: v.extent for v in last.variables}.get(theirs.name) != extents[ours.name]:
+            raise ApartError(f"{name} takes a part of {source}")
+    if renamed.keys() != {v.name for v in last.variables}:
+        raise ApartError(f"{name} uses an element of {source} more than once")
+    moved = substitute(replace(last, variables=()), renamed)
+    return Finish(moved.target, moved.value, root.target)
+
+
+def finish_fragment(
+    finish: Finish,
+    held: Fragment,
+    extents: Mapping[str, Index],
+    buffers: Mapping[str, Buffer],
+    producers: Producers,
+) -> Finished | None:
+    """Return the cheapest way to finish a fragment of results and to store it, or None."""
+    references = {
+        access: direct(buffers[access.buffer], access, extents, buffers)
+        for access in accesses(finish.value)
+        if access != finish.result
+    }
+    target = direct(buffers[finish.target.buffer], finish.target, extents, buffers)
+    target = replace(target, guards=(), pad=None)
+    best: Finished | None = None
+    for storage in producers.accelerator.storages:
+        if storage.kind in (*MEMORY_KINDS, "immediate"):
+            continue
+        wanted = replace(
+            held, storage=storage.name, dtype=finish.target.dtype, filled=frozenset(), filler=None
+        )
+        store = producers.store(wanted, target)
+        made = store and producers.finish(finish.value, wanted, references, finish.result, held)
+        if store and made:
+            found = Finished(finish, made, store, target)
+            if best is None or found.cost < best.cost:
+                best = found
+    return best

@@ -1,0 +1,94 @@
+"""Whether statements take the results of earlier ones from registers: by what it is estimated."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from isamap.diagnostics import ScheduleError
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.inline import ApartError
+from isamap.ir.nodes import Kernel
+from isamap.ir.statements import bind_extents
+from isamap.lower.capacity import excess
+from isamap.lower.cost import Estimate, estimate
+from isamap.lower.finish import finishing
+from isamap.lower.lower import lower
+from isamap.lower.nodes import LoweredKernel
+from isamap.mapping.produce import Producers
+from isamap.schedule.schedule import Schedule, StatementSchedule
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """A schedule, what it lowers to, and the estimate."""
+
+    schedule: Schedule
+    lowered: LoweredKernel
+    estimate: Estimate
+
+
+def fuse(
+    kernel: Kernel,
+    accelerator: Accelerator,
+    schedule: Schedule,
+    producers: Producers,
+    symbols: Mapping[str, int] | None = None,
+) -> Fused:
+    """Return the schedule in which statements are finished in registers where that is faster.
+
+    ``schedule`` has loops for every statement.  A root whose reduction is cut outside its results
+    is tried with the reduction in one piece.  ScheduleError if ``schedule`` cannot be lowered.
+    """
+
+    def lowered(trial: Schedule) -> Fused:
+        code = lower(kernel, accelerator, trial, producers)
+        return Fused(trial, code, estimate(code, accelerator, symbols))
+
+    best = lowered(schedule)
+    bound = bind_extents(kernel)
+    for root in range(len(bound.statements)):
+        for number in range(root + 1, len(bound.statements)):
+            now = best.schedule
+            if now.statements[root].within is not None or now.statements[number].within is not None:
+                continue
+            try:
+                finishing(bound, root, (*now.followers(root), number))
+            except ApartError:
+                continue
+            for trial in _trials(now, root, number):
+                try:
+                    found = lowered(trial)
+                except ScheduleError:
+                    continue
+                if excess(found.lowered, accelerator) is not None:
+                    continue
+                if found.estimate.cycles <= best.estimate.cycles:
+                    best = found
+                break
+    return best
+
+
+def _trials(schedule: Schedule, root: int, number: int) -> Iterator[Schedule]:
+    """Yield the schedules that finish a statement in the registers of another."""
+    own = list(schedule.statements)
+    own[number] = replace(own[number], within=root)
+    yield Schedule(tuple(own))
+    if (whole := _in_one_piece(own[root])) is not None:
+        own[root] = whole
+        yield Schedule(tuple(own))
+
+
+def _in_one_piece(own: StatementSchedule) -> StatementSchedule | None:
+    """Return a schedule without the loops that cut a reduction outside the results, if it can be.
+
+    A variable's block is its smallest step, so that only outer ones of several can go.
+    """
+    statement = own.mapping.matching.statement
+    target = frozenset().union(*(index.names for index in statement.target.indices))
+    kept = []
+    for position, level in enumerate(own.levels):
+        inner = {later.variable for later in own.levels[position + 1 :]}
+        cuts = level.variable not in target and bool(inner & target)
+        if cuts and level.variable in inner:
+            continue
+        kept.append(level)
+    return replace(own, levels=tuple(kept)) if len(kept) < len(own.levels) else None

@@ -177,7 +177,7 @@ class Parser:
             self._report_unfinished(resume, position)
         else:
             resume = position
-            self._report(self._tokens[position])
+            self._report(position)
         if not self._in_block():
             return self._recover_outside(resume)
         if resume == position:
@@ -192,9 +192,7 @@ class Parser:
     def _swallowed(self, position: int) -> int | None:
         """Return where the line begins that an unfinished line before it has swallowed."""
         token = self._tokens[position]
-        head = position
-        while head > 0 and not self._tokens[head].first:
-            head -= 1
+        head = self._line(position)
         if head == 0 or head <= self._rewound:
             return None
         if token.first:
@@ -204,6 +202,8 @@ class Parser:
             return position if unfinished else None
         if token.kind not in _ASSIGNMENTS or not self._is_item(head):
             return None
+        if self._tokens[head].kind == "FOR" and position == head + 2:
+            return None  # 'for r = 0..3'
         middle = self._tokens[head:position]
         return None if any(t.kind in _ASSIGNMENTS for t in middle) else head
 
@@ -218,7 +218,8 @@ class Parser:
             message += f": expected {expected} after {describe_found(token)}"
         self._errors.add(fail("E008", message, self._places.span(token.end, token.end + 1)))
 
-    def _report(self, token: Token) -> None:
+    def _report(self, position: int) -> None:
+        token = self._tokens[position]
         span = self._places.span(token.start, max(token.end, token.start + 1))
         if token.kind == "RBRACE" and not self._in_block():
             self._errors.add(fail("E009", "there is no '{' that this '}' closes", span))
@@ -237,7 +238,32 @@ class Parser:
             hint = "values are compared with =="
         elif token.text in _COMPARISONS and "ASSIGN" not in expected:
             hint = "comparisons do not chain: write (a < b) & (b < c)"
+        elif self._tokens[self._line(position)].kind == "FOR":
+            hint = self._range_hint(position)
         self._errors.add(fail(code, message, span, hint))
+
+    def _range_hint(self, position: int) -> str | None:
+        """Return how ranges are written, for an error on a line that begins with one."""
+        header = self._header(position)
+        if header is None or header.kind == "PROGRAM":
+            return None
+        first, following = self._tokens[self._line(position) + 1], self._tokens[position + 1]
+        match self._tokens[position].kind:
+            case "COMMA":
+                names = [t.text if t.kind == "NAME" else "r" for t in (first, following)]
+                ranges = " ".join(f"for {name} in 0..3" for name in names)
+                return f"each variable has a 'for' of its own, as in '{ranges}'"
+            case "LBRACE":
+                return "a range has no braces: it stands before the statements and holds for all"
+        return (
+            "a range is written 'for r in 0..3' (0, 1, 2), the next one after it, with 'for' again"
+        )
+
+    def _line(self, position: int) -> int:
+        """Return the first token of a token's line."""
+        while position > 0 and not self._tokens[position].first:
+            position -= 1
+        return position
 
     def _expected(self) -> frozenset[str]:
         """Return the terminals that may stand here."""

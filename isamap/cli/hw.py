@@ -4,6 +4,8 @@ import click
 
 from isamap.cli.tables import short, table, wrap
 from isamap.hw.accelerator import Accelerator, Entry, Storage
+from isamap.ir.nodes import Instruction
+from isamap.ir.printer import print_buffer, print_extent, print_statement
 
 
 @click.group("hw", help="List and show the hardware descriptions.")
@@ -31,7 +33,7 @@ def list_shipped() -> None:
 def show(name: str, everything: bool) -> None:
     """Show a description: a shipped name, a YAML file or 'native'.
 
-    What an instruction computes is in the description's file: 'isamap explain' names its line.
+    Each instruction is shown with its operands and the statements that it computes.
     """
     from isamap.hw.load import load_hardware
 
@@ -54,9 +56,9 @@ def _shown(machine: Accelerator, everything: bool) -> list[str]:
     lines += ["", click.style("units", bold=True)]
     lines += wrap(", ".join(f"{u.name} x{u.count}" for u in machine.units) or "none")
     lines += ["", click.style("instructions", bold=True)]
-    headings = ("name", "operands", "cycles", "latency")
+    headings = ("name", "operands, and what it computes", "cycles", "latency")
     listed = machine.entries if everything else _own(machine)
-    lines += table(headings, [_entry(e) for e in listed], frozenset({2, 3}))
+    lines += table(headings, [row for e in listed for row in _rows(e)], frozenset({2, 3}))
     if (rest := len(machine.entries) - len(listed)) > 0:
         text = f"and {rest} of the description that it extends (--all lists them)"
         lines += wrap(text, "    ")
@@ -86,9 +88,33 @@ def _bytes(size: int) -> str:
     return f"{size} B"
 
 
-def _entry(entry: Entry) -> tuple[str, str, str, str]:
-    operands = ", ".join(
-        f"{o.role} {o.name}: {o.dtype}[{', '.join(map(str, o.shape))}] @ {o.storage}"
-        for o in entry.instruction.places
+def _rows(entry: Entry) -> list[tuple[str, str, str, str]]:
+    """Return an instruction's operands and cycles, and a row for each of its statements."""
+    instruction = entry.instruction
+    kinds: dict[str, list[str]] = {}
+    for operand in instruction.places:
+        role, _, rest = print_buffer(operand).partition(f" {operand.name} : ")
+        kinds.setdefault(f"{role} {rest}", []).append(operand.name)
+    operands = []
+    for kind, names in kinds.items():
+        role, _, rest = kind.partition(" ")
+        operands.append(f"{role} {', '.join(names)}: {rest}")
+    first = (
+        entry.name,
+        "; ".join(operands),
+        short(float(entry.throughput)),
+        short(float(entry.latency)),
     )
-    return entry.name, operands, short(float(entry.throughput)), short(float(entry.latency))
+    return [first, *(("", text, "", "") for text in _computed(instruction))]
+
+
+def _computed(instruction: Instruction) -> list[str]:
+    """Return what an instruction computes: its tables and statements, and the ranges that it has"""
+    texts = [print_buffer(o) for o in instruction.operands if o.role == "table"]
+    texts += [print_statement(statement).strip() for statement in instruction.statements]
+    for own in instruction.ranges:
+        texts[-1] += f" for {own.name} in {own.lower}..{own.upper}"
+    for extent in instruction.extents:
+        if extent.range is not None or extent.least is not None:
+            texts[-1] += f", {print_extent(extent)}"
+    return texts

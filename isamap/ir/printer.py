@@ -130,10 +130,11 @@ def _step(step: Invocation | TimeLoop) -> list[str]:
 
 
 def _extents(extents: Sequence[Extent]) -> str:
-    return f"({', '.join(map(_extent, extents))})" if extents else ""
+    return f"({', '.join(map(print_extent, extents))})" if extents else ""
 
 
-def _extent(extent: Extent) -> str:
+def print_extent(extent: Extent) -> str:
+    """Return an extent's declaration."""
     if extent.range is not None:
         return f"{extent.name} in {extent.range[0]}..{extent.range[1]}"
     if extent.least is not None:

@@ -2,8 +2,21 @@
 
 from pathlib import Path
 
+from isamap.cli.output import check_file, check_folder
 from isamap.diagnostics import ArgumentsError, ToolError, fail
+from isamap.hw.accelerator import Accelerator
 from isamap.pipeline.result import Result
+
+
+def check_emit(path: Path, machine: Accelerator) -> None:
+    """Raise what :func:`write_c` would, as far as it is known before anything is mapped."""
+    if machine.toolchain is None:
+        why = f"the description of '{machine.name}' names no toolchain"
+        raise ToolError(fail("E741", f"there is no C to write: {why}"))
+    if path.suffix == ".c" and not path.is_dir():
+        check_file(path, folders=True)
+    else:
+        check_folder(path)
 
 
 def write_c(result: Result, path: Path) -> None:

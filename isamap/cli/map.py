@@ -69,7 +69,8 @@ def command(
     as_json: bool,
 ) -> int:
     """Run the path and print its report; return the exit code."""
-    from isamap.cli.emit import write_c
+    from isamap.cli.emit import check_emit, write_c
+    from isamap.cli.output import check_file
     from isamap.cli.text import report_lines
     from isamap.diagnostics import fail
     from isamap.pipeline.facts import report_facts
@@ -84,6 +85,9 @@ def command(
             kernel = load_kernel(path, dict(sizes), name)
         with clock.stage("hardware"):
             machine = load_hardware(hardware, trust)
+        check_file(records)
+        if emit:
+            check_emit(emit, machine)
         report = make_report(kernel, machine, options, clock)
     if emit:
         write_c(report.result, emit)

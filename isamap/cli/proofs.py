@@ -12,7 +12,7 @@ from isamap.pipeline.prove import ProvedMapping
 from isamap.proof.certificate import Certificate, merged
 from isamap.proof.claim import Claim
 
-_HEADINGS = ("claim", "by", "verdict")
+_HEADINGS = ("kind", "claim", "by", "verdict")
 _COLOURS = {"refuted": "red", "unknown": "yellow", "proved": "green"}
 
 
@@ -28,7 +28,7 @@ def proof_lines(certificate: Certificate) -> list[str]:
             lines += table(_HEADINGS, [_row(claim) for claim in decided])
         for claim in decided:
             if claim.verdict != "proved" and claim.detail:
-                told = f"{claim.verdict}: {claim.claim}: {claim.detail}"
+                told = f"{claim.verdict}: {claim.name}: {claim.claim}: {claim.detail}"
                 lines += _coloured(wrap(told, "    ", "      "), claim.verdict)
         for claim in own:
             if claim.verdict in ("assumed", "noted"):
@@ -71,7 +71,7 @@ def _heading(subject: str, certificate: Certificate) -> str:
 
 
 def _row(claim: Claim) -> Sequence[str]:
-    return claim.claim, claim.method, claim.verdict
+    return claim.name, claim.claim, claim.method, claim.verdict
 
 
 def _coloured(lines: list[str], verdict: str) -> list[str]:

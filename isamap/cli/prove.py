@@ -83,6 +83,7 @@ def command(
         return _check(checked, limits, as_json)
     if path is None or hardware is None:
         raise click.UsageError("KERNEL.ir and --hw are needed, or --check FILE.")
+    from isamap.cli.output import check_file
     from isamap.cli.proofs import all_lines, proof_lines
     from isamap.pipeline.mapped import map_kernel
     from isamap.pipeline.prove import prove_mappings, prove_result
@@ -94,6 +95,7 @@ def command(
         tell("read")
         kernel = load_kernel(path, dict(sizes), name)
         machine = load_hardware(hardware, trust)
+        check_file(save)
         result = map_kernel(kernel, machine, tell=tell)
         tell("prove")
         certificate = prove_result(result, limits)

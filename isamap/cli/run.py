@@ -56,6 +56,7 @@ def command(
     rewrite: tuple[str, ...] | None,
 ) -> int:
     """Map, run and write or print; return the exit code."""
+    from isamap.cli.output import check_file
     from isamap.pipeline.arrays import read_arrays, write_arrays
     from isamap.pipeline.compute import compute
     from isamap.pipeline.options import Options
@@ -66,6 +67,8 @@ def command(
         tell("read")
         kernel = load_kernel(path, dict(sizes), name)
         machine = load_hardware(hardware, trust)
+        check_file(outputs)
+        check_file(records)
         given = None if inputs is None else read_arrays(inputs)
         execution = compute(kernel, machine, given, options, tell)
     assert execution.outputs is not None

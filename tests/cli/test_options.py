@@ -1,8 +1,14 @@
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 import pytest
 
 from isamap.cli.options import BudgetType, SizeType
 from isamap_search.budget import Budget
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
 
 
 @pytest.mark.parametrize(
@@ -32,3 +38,50 @@ def test_sizes_are_a_name_and_a_number() -> None:
 def test_other_sizes_are_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="NAME=SIZE"):
         SizeType().convert(text, None, None)
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "path", "why"),
+    [
+        ("map", "--emit", "file/x.c", "is no folder"),
+        ("map", "--emit", "file", "it is no folder"),
+        ("map", "--records", "none/r.jsonl", "there is no folder"),
+        ("prove", "--save", "none/proof.json", "there is no folder"),
+        ("prove", "--save", ".", "it is a folder"),
+        ("run", "--outputs", "none/out.npz", "there is no folder"),
+    ],
+)
+def test_files_that_cannot_be_written_are_told_before_the_work(
+    isamap: "Run",
+    matmul: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    option: str,
+    path: str,
+    why: str,
+) -> None:
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("nothing may be mapped")
+
+    monkeypatch.setattr("isamap.pipeline.mapped.map_kernel", work)
+    monkeypatch.setattr("isamap.pipeline.report.map_kernel", work)
+    monkeypatch.setattr("isamap.pipeline.compute.map_kernel", work)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    done = isamap(command, matmul, "--hw", "portable_c", option, path)
+    assert done.code == 1
+    assert f"error[E732]: cannot write '{path}'" in done.err
+    assert why in done.err
+
+
+def test_a_machine_without_c_is_told_before_the_work(
+    isamap: "Run", matmul: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("nothing may be mapped")
+
+    monkeypatch.setattr("isamap.pipeline.report.map_kernel", work)
+    done = isamap("map", matmul, "--hw", "gemm16", "--emit", tmp_path / "x.c")
+    assert done.code == 5
+    assert "error[E741]" in done.err

@@ -1,0 +1,44 @@
+"""Files that a command writes at its end: whether it can is looked at before the work."""
+
+import os
+from pathlib import Path
+
+from isamap.diagnostics import ArgumentsError, fail
+
+
+def check_file(path: Path | None, folders: bool = False) -> None:
+    """Raise ArgumentsError where a file cannot be written; ``folders``: they are made, if need be.
+
+    None is no file, and fine.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise _unwritable(path, "it is a folder")
+    if path.exists():
+        if not os.access(path, os.W_OK):
+            raise _unwritable(path, "no permission")
+        return
+    _check_parent(path, path.absolute().parent, folders)
+
+
+def check_folder(path: Path) -> None:
+    """Raise ArgumentsError where files cannot be written into a folder, which is made if need be"""
+    if path.exists() and not path.is_dir():
+        raise _unwritable(path, "it is no folder")
+    _check_parent(path, path.absolute(), True)
+
+
+def _check_parent(path: Path, folder: Path, folders: bool) -> None:
+    while folders and not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.exists():
+        raise _unwritable(path, f"there is no folder '{folder}'")
+    if not folder.is_dir():
+        raise _unwritable(path, f"'{folder}' is no folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _unwritable(path, f"no permission in '{folder}'")
+
+
+def _unwritable(path: Path, why: str) -> ArgumentsError:
+    return ArgumentsError(fail("E732", f"cannot write '{path}': {why}"))

@@ -168,8 +168,9 @@ def _mappings(
     everything: bool,
     as_json: bool,
 ) -> int:
+    from isamap.cli.mappings import mapping_lines
     from isamap.cli.tables import wrap
-    from isamap.cli.text import head_lines, mapping_lines, offered_lines, together_lines
+    from isamap.cli.text import head_lines, together_lines, ways_lines
     from isamap.ir.printer import print_statement
     from isamap.lower.grouping import group_mappings
     from isamap.mapping.groups import grouped
@@ -178,6 +179,7 @@ def _mappings(
     from isamap.pipeline.mapped import enumerate_each, nothing
     from isamap.pipeline.offered import offered
     from isamap.pipeline.result import statement_names
+    from isamap.pipeline.sequences import Sequences
 
     enumerations = enumerate_each(kernel, machine, instruction)
     together = group_mappings(kernel, needles(chosen))
@@ -191,15 +193,16 @@ def _mappings(
         click.echo(json.dumps(facts, indent=2))
         return 0
     lines = head_lines(kernel, machine)
+    sequences = Sequences(kernel, machine)
     for statement, found in zip(kernel.statements, enumerations, strict=True):
         lines += ["", *wrap(print_statement(statement).strip(), "", "    ")]
-        lines += mapping_lines(found, kernel, {}, everything)
+        lines += mapping_lines(found, sequences, {}, everything)
     names = statement_names(kernel)
     for group, found in together:
         own = names[group.first : group.first + group.count]
-        lines += ["", *together_lines(own, found, grouped(kernel, (group,)), everything)]
-    for way in ways:
-        lines += ["", *offered_lines(way, everything)]
+        one = Sequences(grouped(kernel, (group,)), machine)
+        lines += ["", *together_lines(own, found, one, everything)]
+    lines += ways_lines(ways, machine, everything)
     for text in refused:
         lines += ["", *wrap(f"not offered: {text}", "", "    ")]
     click.echo("\n".join(lines))

@@ -4,23 +4,19 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from isamap.cli.compositions import composition_lines
-from isamap.cli.tables import duration, short, table, wrap
+from isamap.cli.mappings import Tried, mapping_lines
+from isamap.cli.tables import duration, short, wrap
 from isamap.cli.verdicts import short_text
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.printer import print_statement
 from isamap.mapping.matching import Enumeration
-from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.offered import Offered
-from isamap.pipeline.result import Report, StatementResult, Tuning, issue_cycles
+from isamap.pipeline.result import Report, StatementResult, Tuning
+from isamap.pipeline.sequences import Sequences
 from isamap.pipeline.sizes import iterations
 from isamap.rewrite.rule import Rewriting
 from isamap.schedule.schedule import StatementSchedule
-
-SHOWN = 8
-_HEADINGS = ("instruction", "axes", "tile", "used", "cycles")
-_RIGHT = frozenset({3, 4})
 
 
 def report_lines(report: Report, everything: bool) -> list[str]:
@@ -29,15 +25,16 @@ def report_lines(report: Report, everything: bool) -> list[str]:
     lines = head_lines(result.kernel, result.accelerator)
     for before, rewriting in result.rewritten:
         lines += ["", *rewriting_lines(before, rewriting)]
+    sequences = Sequences(result.mapped, result.accelerator)
     for statement in result.statements:
-        lines += ["", *_statement_lines(report, statement, everything)]
+        lines += ["", *_statement_lines(report, statement, sequences, everything)]
     lines += ["", click.style("schedule", bold=True)]
     names = [statement.name for statement in result.statements]
     for name, schedule in zip(names, result.schedule.statements, strict=True):
         if schedule.within is not None:
             lines += wrap(f"{name}: in the registers of {names[schedule.within]}", "  ", "    ")
         else:
-            lines += _schedule_lines(name, schedule)
+            lines += _schedule_lines(name, schedule, sequences)
     return [*lines, "", *_estimate_lines(report), *_tuning_lines(report), *_result_lines(report)]
 
 
@@ -61,124 +58,72 @@ def rewriting_lines(before: Statement, rewriting: Rewriting) -> list[str]:
     return lines
 
 
-def offered_lines(way: Offered, everything: bool) -> list[str]:
+def ways_lines(ways: Sequence[Offered], machine: Accelerator, everything: bool) -> list[str]:
+    """Return rewritings; of those of one statement by one rule the first, the others in a line."""
+    lines: list[str] = []
+    told: set[object] = set()
+    for way in ways:
+        key = way.before, way.rewriting.rule
+        if key not in told or everything:
+            lines += ["", *offered_lines(way, machine, everything)]
+        else:
+            found = "; ".join(_in_short(one) for one in way.enumerations)
+            lines += wrap(f"or: {found}", "  ", "    ")
+        told.add(key)
+    return lines
+
+
+def _in_short(found: Enumeration) -> str:
+    names = dict.fromkeys(m.matching.needle.name for m in found.mappings)
+    more = ", ..." if len(names) > 1 else ""
+    count = f"{len(found.mappings)} mapping{'s' * (len(found.mappings) != 1)}"
+    return f"{print_statement(found.statement).strip()} ({next(iter(names))}{more}: {count})"
+
+
+def offered_lines(way: Offered, machine: Accelerator, everything: bool) -> list[str]:
     """Return a rewriting, and the mappings of each statement that it leads to."""
     lines = rewriting_lines(way.before, way.rewriting)
+    sequences = Sequences(way.rewriting.kernel, machine)
     for found in way.enumerations:
         lines += wrap(print_statement(found.statement).strip(), "  ", "    ")
-        lines += mapping_lines(found, way.rewriting.kernel, {}, everything)
+        lines += mapping_lines(found, sequences, {}, everything)
     return lines
 
 
 def together_lines(
-    names: Sequence[str], found: Enumeration, kernel: Kernel, everything: bool
+    names: Sequence[str], found: Enumeration, sequences: Sequences, everything: bool
 ) -> list[str]:
     """Return the mappings of statements to instructions that compute them as one."""
     text = f"computed together: {', '.join(names[:-1])} and {names[-1]}"
     lines = wrap(text if len(names) > 1 else f"{names[0]} from its first value", "", "    ")
     lines += wrap(print_statement(found.statement).strip(), "", "    ")
-    return [*lines, *mapping_lines(found, kernel, {}, everything)]
+    return [*lines, *mapping_lines(found, sequences, {}, everything)]
 
 
-def mapping_lines(
-    found: Enumeration, kernel: Kernel, symbols: Mapping[str, int], everything: bool
+def _statement_lines(
+    report: Report, statement: StatementResult, sequences: Sequences, everything: bool
 ) -> list[str]:
-    """Return the table of legal mappings, in their order, and whether it is all of them."""
-    order = list(range(len(found.mappings)))
-    return _mapping_lines(found, kernel, symbols, order, {}, None, everything)
-
-
-def _mapping_lines(
-    found: Enumeration,
-    kernel: Kernel,
-    symbols: Mapping[str, int],
-    order: Sequence[int],
-    estimates: Mapping[int, float],
-    chosen: int | None,
-    everything: bool,
-) -> list[str]:
-    if not found.mappings:
-        return ["    no legal mapping", *composition_lines(found, [])]
-    rows = [_row(found.mappings[i], kernel, symbols, estimates.get(i)) for i in order]
-    if not everything:
-        # Mappings that differ only in which operand is which are told once, as the best of them.
-        distinct: dict[tuple[str, ...], tuple[str, ...]] = {}
-        for row in rows:
-            distinct.setdefault(row[:3], row)
-        rows = list(distinct.values())[:SHOWN]
-    # The chosen one comes first.
-    lines = table(_HEADINGS, rows, _RIGHT, None if chosen is None else 0)
-    lines += composition_lines(found, [found.mappings[i] for i in order])
-    count = f"{len(found.mappings)} legal mapping{'s' * (len(found.mappings) != 1)}"
-    if len(rows) < len(found.mappings):
-        count += f", {len(rows)} shown (--all shows the rest)"
-    count += "" if found.complete else f"; there may be more: {found.reason}"
-    return [*lines, *wrap(count, "    ")]
-
-
-def _row(
-    mapping: LegalMapping, kernel: Kernel, symbols: Mapping[str, int], estimate: float | None
-) -> tuple[str, ...]:
-    tile = {name: size for name, size in mapping.tile.items() if size > 1}
-    placed = [_placed(mapping, axis.name, tile) for axis in mapping.matching.needle.axes]
-    if estimate is not None:
-        cycles = short(estimate)
-    elif set(kernel.symbols) <= set(symbols):
-        cycles = f">{short(issue_cycles(mapping, kernel, symbols))}"
-    else:
-        cycles = "-"
-    used = f"{100 * mapping.utilisation:.3g}%"
-    return (
-        mapping.matching.needle.name,
-        ", ".join(filter(None, placed)) or "-",
-        ", ".join(f"{name}={size}" for name, size in tile.items()) or "1",
-        used,
-        cycles,
-    )
-
-
-def _placed(mapping: LegalMapping, axis: str, tile: Mapping[str, int]) -> str:
-    """Return what lies on an axis, digits of extent 1 left out; empty for an empty axis."""
-    forms = [str(form) for form in mapping.matching.on_axis(axis) if form.names & tile.keys()]
-    if not forms:
-        return ""
-    return f"{axis}<-{forms[0] if len(forms) == 1 else '[' + ', '.join(forms) + ']'}"
-
-
-def _statement_lines(report: Report, statement: StatementResult, everything: bool) -> list[str]:
-    result = report.result
     lines = wrap(print_statement(statement.statement).strip(), "", "    ")
     if len(statement.covers) > 1:
         text = f"computed together: {', '.join(statement.covers[:-1])} and {statement.covers[-1]}"
         lines += wrap(text, "    ")
-    estimates = {s.mapping: s.cycles for s in statement.scheduled if s.cycles is not None}
-    rest = [i for i in range(len(statement.mappings)) if i not in estimates]
-    order = [*sorted(estimates, key=lambda i: (i != statement.chosen, estimates[i])), *rest]
-    if statement.chosen not in estimates:  # a search found it
-        order = [statement.chosen, *(i for i in order if i != statement.chosen)]
-    lines += _mapping_lines(
-        statement.enumeration,
-        result.kernel,
-        result.symbols,
-        order,
-        estimates,
-        statement.chosen,
-        everything,
-    )
-    lines += wrap(_chosen(report, statement), "    ")
+    tried = Tried.of(statement)
+    symbols = report.result.symbols
+    lines += mapping_lines(statement.enumeration, sequences, symbols, everything, tried)
+    lines += wrap(_chosen(report, statement, sequences), "    ")
     for reason in _left_out(statement)[:3]:
         lines += wrap(f"left out: {reason}", "    ")
     return lines
 
 
-def _chosen(report: Report, statement: StatementResult) -> str:
+def _chosen(report: Report, statement: StatementResult, sequences: Sequences) -> str:
     """Return which mapping was chosen and why, or that none is needed."""
     result = report.result
     own = result.schedule.statements[result.statements.index(statement)]
     if own.within is not None:
         root = result.statements[own.within].name
         return f"computed where each result of {root} is in a register: no loops of its own"
-    name = statement.mappings[statement.chosen].matching.needle.name
+    name = sequences.name(statement.mappings[statement.chosen])
     return f"chosen: {name}, {statement.why}"
 
 
@@ -190,12 +135,12 @@ def _left_out(statement: StatementResult) -> list[str]:
     return [f"{name}, {reason}" for name, reason in reasons.items() if name not in possible]
 
 
-def _schedule_lines(name: str, schedule: StatementSchedule) -> list[str]:
-    matching = schedule.mapping.matching
+def _schedule_lines(name: str, schedule: StatementSchedule, sequences: Sequences) -> list[str]:
     loops = [
         f"{level.variable}/{level.step}{' parallel' * level.parallel}" for level in schedule.levels
     ]
-    text = f"{name}: {matching.needle.name}, loops {', '.join(loops) or 'none'}"
+    computed = sequences.name(schedule.mapping)
+    text = f"{name}: {computed}, loops {', '.join(loops) or 'none'}"
     treated = [
         f"{how} access {at + 1}" for at, how in enumerate(schedule.operands) if how != "direct"
     ]

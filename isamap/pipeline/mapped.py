@@ -34,6 +34,7 @@ from isamap.pipeline.result import (
     statement_names,
     uses,
 )
+from isamap.pipeline.sequences import Sequences
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.schedule.schedule import Schedule
 
@@ -75,7 +76,7 @@ def map_kernel(
         mapped,
         arranged.rewritings,
         hardware,
-        _statements(arranged, choice, schedule, tuning),
+        _statements(arranged, hardware, choice, schedule, tuning),
         schedule,
         lowered,
         cost,
@@ -178,11 +179,13 @@ def _unmapped(
 
 def _statements(
     arranged: Arranged,
+    hardware: Accelerator,
     choice: Choice,
     schedule: Schedule,
     tuning: Tuning | None,
 ) -> tuple[StatementResult, ...]:
     results = []
+    sequences = Sequences(arranged.kernel, hardware)
     for number, name in enumerate(statement_names(arranged.kernel)):
         found, tried = arranged.enumerations[number], choice.alternatives[number]
         chosen = found.mappings.index(schedule.statements[number].mapping)
@@ -198,7 +201,7 @@ def _statements(
                 arranged.kernel.statements[number],
                 found,
                 chosen,
-                _why(found, chosen, scheduled, tuning),
+                _why(found, chosen, scheduled, tuning, sequences),
                 scheduled,
                 arranged.covers[number],
             )
@@ -207,7 +210,11 @@ def _statements(
 
 
 def _why(
-    found: Enumeration, chosen: int, scheduled: Sequence[Scheduled], tuning: Tuning | None
+    found: Enumeration,
+    chosen: int,
+    scheduled: Sequence[Scheduled],
+    tuning: Tuning | None,
+    sequences: Sequences,
 ) -> str:
     """Return in words what made a mapping the chosen one."""
     if len(found.mappings) == 1:
@@ -226,7 +233,7 @@ def _why(
     text = f"the lowest estimate of {len(possible)} that were scheduled"
     ratio = possible[1][0] / cycles if cycles else 1.0
     if ratio >= 1.005:
-        other = found.mappings[possible[1][1]].matching.needle.name
+        other = sequences.name(found.mappings[possible[1][1]])
         text += f"; the next one, {other}, takes {ratio:.3g} times as long"
     return text
 

@@ -10,7 +10,7 @@ from isamap.mapping.needles import needles
 from isamap.rewrite.apply import rewritings
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
-from isamap.rewrite.rules import rules_for
+from isamap.rewrite.rules import UNMAPPED, rules_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +25,17 @@ class Offered:
 def offered(kernel: Kernel, hardware: Accelerator) -> tuple[tuple[Offered, ...], tuple[str, ...]]:
     """Return what one rule makes of one statement so that all of it has mappings.
 
-    The second part says which rewritings were refused, and why.
+    Rules that gain nothing for a statement that has mappings are tried on the others only.  The
+    second part says which rewritings were refused, and why.
     """
     index, own = needles(hardware), normal(kernel)
     rules = rules_for(statements(hardware))
     found: list[Offered] = []
     refused: list[str] = []
     for number, before in enumerate(own.statements):
-        judged = rewritings(kernel, number, rules)
+        mapped = bool(enumerate_statement(own, number, index).mappings)
+        useful = [(name, rule) for name, rule in rules if not (mapped and name in UNMAPPED)]
+        judged = rewritings(kernel, number, useful)
         refused += [one.text for one in judged.refused]
         for rewriting in judged.proved:
             more = len(rewriting.kernel.statements) - len(own.statements)

@@ -1,6 +1,7 @@
 """``isamap match`` as a list of matchings: options, numbers, JSON."""
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -146,3 +147,86 @@ instructions:
     refused = isamap("map", matmul, "--hw", machine)
     assert refused.code == 3
     assert "leaves its extent V open" in refused.err
+
+
+def rows(text: str) -> list[str]:
+    """Return the rows of the tables of mappings, wrapped cells joined, without their cycles."""
+    found: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        if line.startswith("    instruction"):
+            inside = True
+        elif inside and re.match(r"    (\d+ legal|\[1\]|refused|not tried)", line):
+            inside = False
+        elif inside and re.search(r"%", line):
+            found.append(re.sub(r"\S+$", "", line))
+        elif inside:
+            found[-1] += line
+    return found
+
+
+@pytest.mark.parametrize("hardware", ["gemm16", "x86_avx512"])
+def test_no_two_rows_look_alike(isamap: "Run", matmul: Path, hardware: str) -> None:
+    for more in ((), ("--all",)):
+        told = rows(isamap("match", matmul, "--hw", hardware, *more).out)
+        assert len(told) > 5
+        assert len(set(told)) == len(told)
+
+
+def test_what_computes_an_operand_is_named(isamap: "Run", matmul: Path) -> None:
+    out = isamap("match", matmul, "--hw", "portable_c").out
+    assert re.search(r"^    c_mul_f32 \+ c_add_f32 ", out, re.MULTILINE)
+
+
+SUMMED = """\
+kernel summed(N = 64) {
+  in  A : f32[N]
+  in  B : f32[N]
+  out X : f32[N]
+  X[i] += A[i] * B[i]
+}
+"""
+
+
+def test_mappings_without_code_say_why(isamap: "Run", tmp_path: Path) -> None:
+    """A sum over lanes takes what nothing makes for it: one product in one lane."""
+    path = tmp_path / "summed.ir"
+    path.write_text(SUMMED)
+    out = isamap("match", path, "--hw", "x86_avx512", "--all").out
+    (number,) = set(re.findall(r"^    vsum_f32 .*no code (\[\d\])$", out, re.MULTILINE))
+    assert f"    {number} operand 'a' of vsum_f32 cannot be brought to it: " in out
+
+
+COPY = """\
+kernel copy(M = 64, N = 64) {
+  in  A : f32[M, N]
+  out B : f32[N, M]
+  B[n, m] = A[m, n]
+}
+"""
+
+
+def test_rules_that_gain_nothing_are_not_told(isamap: "Run", tmp_path: Path) -> None:
+    path = tmp_path / "copy.ir"
+    path.write_text(COPY)
+    assert "rewritten by" not in isamap("match", path, "--hw", "gemm16", "--rewrites").out
+
+
+SIGNED = """\
+kernel signed(M = 8, N = 8, K = 8) {
+  in  A : s8[M, K]
+  in  B : s8[K, N]
+  out C : s32[M, N]
+  C[m, n] += s32(A[m, k]) * s32(B[k, n])
+}
+"""
+
+
+def test_further_ways_of_one_rule_are_told_in_a_line(isamap: "Run", tmp_path: Path) -> None:
+    path = tmp_path / "signed.ir"
+    path.write_text(SIGNED)
+    few = isamap("match", path, "--hw", "x86_avx2", "--rewrites").out
+    assert few.count("rewritten by flip-sign") == 1
+    assert few.count("\n  or: B_u8[i, j] = u8(B[i, j]) + 128") == 1
+    every = isamap("match", path, "--hw", "x86_avx2", "--rewrites", "--all").out
+    assert every.count("rewritten by flip-sign") == 2

@@ -1,0 +1,89 @@
+"""Which instructions compute a tile in sequence: the one mapped to, and those before it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Op
+from isamap.ir.statements import accesses, bind_extents
+from isamap.mapping.fragment import Reference
+from isamap.mapping.matching import Mapping
+from isamap.mapping.operand import dense_fragment, fragment
+from isamap.mapping.produce import Producers
+from isamap.mapping.steps import Step
+from isamap.schedule.treatment import Treatments
+
+
+@dataclass(slots=True)
+class Sequences:
+    """Names mappings of a kernel's statements by all instructions that compute them."""
+
+    kernel: Kernel
+    machine: Accelerator
+    _producers: Producers | None = None
+    _buffers: dict[str, Buffer] = field(default_factory=dict)
+    _names: dict[object, str] = field(default_factory=dict)
+
+    def name(self, mapping: Mapping) -> str:
+        """Return ``vmul + vadd`` where ``vadd`` takes what ``vmul`` computes before it.
+
+        Loads that only move are not named.  What cannot be computed is not named either.
+        """
+        matching = mapping.matching
+        key = matching.needle.name, matching.operands
+        if key not in self._names:
+            before = [
+                name
+                for operand, expr in matching.fed
+                if isinstance(expr, Op)
+                for name in self._before(mapping, operand, expr)
+            ]
+            self._names[key] = " + ".join((*before, matching.needle.name))
+        return self._names[key]
+
+    def lacking(self, mapping: Mapping) -> str:
+        """Return why an operand cannot reach the instruction on this machine, or ''."""
+        treatments = self._treatments(mapping)
+        for operand, _ in mapping.matching.fed:
+            if treatments.feasible(operand) is None:
+                name = mapping.matching.needle.name
+                lacks = treatments.lacking(operand)
+                return f"operand '{operand}' of {name} cannot be brought to it: {lacks}"
+        return ""
+
+    def _treatments(self, mapping: Mapping) -> Treatments:
+        if self._producers is None:
+            self._producers = Producers(self.machine)
+            self._buffers = {b.name: b for b in bind_extents(self.kernel).buffers}
+        return Treatments(mapping, self._producers, self._buffers, self.kernel.permissions)
+
+    def _before(self, mapping: Mapping, operand: str, expr: Expr) -> Iterator[str]:
+        """Yield the instructions that compute an operand, the first one first."""
+        treatments = self._treatments(mapping)
+        kinds = treatments.feasible(operand)
+        wanted = fragment(mapping, operand, frozenset(), treatments.fillers.get(operand))
+        wanted = wanted or dense_fragment(mapping, operand)
+        if kinds is None or wanted is None:
+            return
+        references: dict[Access, Reference] = {}
+        for access, kind in zip(dict.fromkeys(accesses(expr)), kinds, strict=True):
+            reference = treatments.reference(operand, access, kind)
+            assert reference is not None, "the treatment is feasible"
+            references[access] = reference
+        assert self._producers is not None
+        step = self._producers.make(expr, wanted, references)
+        if step is not None:
+            yield from _computing(step)
+
+
+def _computing(step: Step) -> Iterator[str]:
+    for _, source in step.inputs:
+        if isinstance(source, Step):
+            yield from _computing(source)
+    if not _moves(step.entry):
+        yield step.entry.name
+
+
+def _moves(entry: Entry) -> bool:
+    """Return whether an instruction leaves elements as they are."""
+    return all(isinstance(s.value, Access) for s in entry.instruction.statements)

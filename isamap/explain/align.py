@@ -1,8 +1,7 @@
 """The smallest set of differences between an instruction's body and a kernel's expression."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 from isamap.explain.alignment import (
@@ -13,14 +12,14 @@ from isamap.explain.alignment import (
     rewritten,
     worse,
 )
-from isamap.explain.compound import COMPOUNDS, folded, pattern_of, spelled
+from isamap.explain.compound import COMPOUNDS, folded, others, pattern_of
 from isamap.explain.explanation import Effect, Reason
-from isamap.ir.dtype import DType
+from isamap.explain.leaves import constant, leaf, neutral_operand
 from isamap.ir.literal import narrowed
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduce
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.printer import print_expr
-from isamap.ir.statements import identity, reduces
+from isamap.ir.statements import identity
 from isamap.mapping.pattern import size
 from isamap.mapping.readings import REDUCTIONS
 
@@ -38,7 +37,7 @@ def align(pattern: Expr, expr: Expr) -> tuple[Alignment, ...]:
     another operation, an exchange of arguments, a literal, or an operation that the expression has
     not at all.  There is always at least one way.
     """
-    found = _Aligner({}, {}).pair(pattern, expr)
+    found = _Aligner().pair(pattern, expr)
     return tuple(sorted((_consistent(a) for a in found), key=lambda a: a.order))
 
 
@@ -64,12 +63,15 @@ def _consistent(found: Alignment) -> Alignment:
 class _Aligner:
     """Aligns pairs of subexpressions, each pair once.
 
-    ``written`` are compound operations as they are written with others; pairs are known by the
-    identity of their parts, which must therefore stay.
+    ``written`` are the instruction's compound operations as they are written with others,
+    ``respelled`` the kernel's; pairs are known by the identity of their parts, which must stay.
     """
 
-    known: dict[tuple[int, int], tuple[Alignment, ...]]
-    written: dict[tuple[int, bool], tuple[Op, Expr]]
+    known: dict[tuple[int, int], tuple[Alignment, ...]] = field(default_factory=dict)
+    written: dict[int, tuple[Op, Expr]] = field(default_factory=dict)
+    respelled: dict[tuple[int, str], tuple[Op, tuple[tuple[Op, Effect, str], ...]]] = field(
+        default_factory=dict
+    )
 
     def pair(self, pattern: Expr, expr: Expr) -> tuple[Alignment, ...]:
         key = id(pattern), id(expr)
@@ -90,11 +92,12 @@ class _Aligner:
             for one in self.pair(pattern, expr.args[0]):
                 yield more(one, reason, step, one.changed, effect)
         yield from self._compound(pattern, expr)
+        yield from self._superfluous(pattern, expr)
         match pattern:
             case Access(name, _, dtype):
-                yield _leaf(name, dtype, pattern, expr)
+                yield leaf(name, dtype, pattern, expr)
             case Literal():
-                yield _constant(pattern, expr)
+                yield constant(pattern, expr)
             case Coordinate():
                 text = "it uses the position of an element as data"
                 yield Alignment(3, (Reason("operand", text, expr.span, pattern.span),), None)
@@ -114,10 +117,16 @@ class _Aligner:
         if pattern.op in CONVERSIONS and not _is_same(pattern, expr):
             yield from self._converted(pattern, expr)
             if isinstance(expr, Op) and expr.op in CONVERSIONS:
-                text = f"it computes {_t(pattern)}, {_t(expr)} is {_name(expr)}"
+                text = f"it computes {_t(pattern)}, here is {_t(expr)}"
                 other = Reason("conversion", text, expr.span, pattern.span)
-                step = f"write {_name(pattern)} for {_name(expr)}"
-                yield from self._arguments(pattern, expr.args, other, step)
+                for one in self.pair(pattern.args[0], expr.args[0]):
+                    changed = None
+                    if one.changed is not None:
+                        changed = Op(pattern.op, (one.changed,), pattern.dtype)
+                    step = f"write {_t(changed)} for {_t(expr)}" if changed else ""
+                    alike = pattern.op == expr.op
+                    effect = computed_in(expr.dtype, pattern.dtype) if alike else "different"
+                    yield more(one, other, step, changed, effect)
         if isinstance(expr, Op) and len(expr.args) == len(pattern.args):
             if _is_same(pattern, expr):
                 for order in permutations(range(len(expr.args))):
@@ -136,6 +145,13 @@ class _Aligner:
                 reason = Reason("operation", text, expr.span, pattern.span)
                 step = f"write {_name(pattern)} for {_name(expr)}"
                 yield from self._arguments(pattern, expr.args, reason, step)
+        if len(pattern.args) == 1 and pattern.op not in CONVERSIONS and not _is_same(pattern, expr):
+            text = f"it computes {_t(pattern)}, {_t(expr)} is {_what(expr)}"
+            reason = Reason("operation", text, expr.span, pattern.span)
+            for one in self.pair(pattern.args[0], expr):
+                done = one.changed and replace(pattern, args=(one.changed,), span=None)
+                step = f"take {_name(pattern)} of {_t(expr)}"
+                yield more(one, reason, step, done, "different")
         yield from self._neutral(pattern, expr)
         text = f"it computes {_t(pattern)}, {_t(expr)} is {_what(expr)}"
         reason = Reason("operation", text, expr.span, pattern.span)
@@ -188,20 +204,39 @@ class _Aligner:
         if pattern.op in COMPOUNDS:
             text = f"it computes {_t(pattern)}, {COMPOUNDS[pattern.op].why}; here is {_t(expr)}"
             reason = Reason("operation", text, expr.span, pattern.span)
-            for one in self.pair(self._written(pattern, pattern_of), expr):
+            for one in self.pair(self._written(pattern), expr):
                 changed = folded(pattern, one.changed) if one.changed else None
                 yield rewritten(one, reason, expr, changed, COMPOUNDS[pattern.op].effect)
-        if expr.op in COMPOUNDS:
-            text = f"it computes {_t(pattern)}, not {_t(expr)}, {COMPOUNDS[expr.op].why}"
+        for other, effect, why in self._others(expr, pattern.op):
+            text = f"it computes {_t(pattern)}, not {_t(expr)}, {why}"
             reason = Reason("operation", text, expr.span, pattern.span)
-            for one in self.pair(pattern, self._written(expr, spelled)):
-                yield rewritten(one, reason, expr, one.changed, COMPOUNDS[expr.op].effect)
+            for one in self.pair(pattern, other):
+                yield rewritten(one, reason, expr, one.changed, effect)
 
-    def _written(self, expr: Op, how: Callable[[Op], Expr]) -> Expr:
-        key = id(expr), how is spelled
-        if key not in self.written:
-            self.written[key] = expr, how(expr)
-        return self.written[key][1]
+    def _superfluous(self, pattern: Expr, expr: Expr) -> Iterator[Alignment]:
+        """What the kernel does besides, to one argument alone or with a constant."""
+        if not isinstance(expr, Op) or expr.op in CONVERSIONS or isinstance(pattern, Access):
+            return
+        args = [arg for arg in expr.args if not isinstance(arg, Literal)]
+        if len(args) != 1 or args[0].dtype != expr.dtype:
+            return
+        (inner,) = args
+        text = f"{_t(expr)} does {_name(expr)} to {_t(inner)}, the instruction does not"
+        reason = Reason("operation", text, expr.span, pattern.span)
+        step = f"write {_t(inner)} for {_t(expr)}"
+        for one in self.pair(pattern, inner):
+            yield more(one, reason, step, one.changed, "different")
+
+    def _others(self, expr: Op, op: str) -> tuple[tuple[Op, Effect, str], ...]:
+        key = id(expr), op
+        if key not in self.respelled:
+            self.respelled[key] = expr, tuple(others(expr, op))
+        return self.respelled[key][1]
+
+    def _written(self, expr: Op) -> Expr:
+        if id(expr) not in self.written:
+            self.written[id(expr)] = expr, pattern_of(expr)
+        return self.written[id(expr)][1]
 
     def _arguments(
         self, pattern: Op, args: tuple[Expr, ...], reason: Reason | None, step: str
@@ -238,7 +273,7 @@ class _Aligner:
         if reduction is None or len(pattern.args) != 2:
             return
         for keep, other in (pattern.args, pattern.args[::-1]):
-            neutral = _literal(other, identity(reduction, pattern.dtype))
+            neutral = neutral_operand(other, identity(reduction, pattern.dtype))
             if neutral is None:
                 continue
             name, value, whole = neutral
@@ -263,60 +298,6 @@ def _is_same(pattern: Expr, expr: Expr) -> bool:
     if not isinstance(pattern, Op) or not isinstance(expr, Op) or pattern.op != expr.op:
         return False
     return pattern.op not in CONVERSIONS or pattern.dtype == expr.dtype
-
-
-def _leaf(name: str, dtype: DType, pattern: Access, expr: Expr) -> Alignment:
-    if reduces(expr):
-        text = f"its operand {name} would be {_t(expr)}, which is half computed"
-        reason = Reason("operand", text, expr.span, pattern.span)
-        return Alignment(3, (reason,), None, ((name, expr),))
-    if dtype == expr.dtype:
-        return Alignment(0, (), expr, ((name, expr),))
-    text = f"its operand {name} is {dtype}, {_t(expr)} is {expr.dtype}"
-    if {dtype.kind, expr.dtype.kind} == {"signed", "unsigned"} and dtype.bits == expr.dtype.bits:
-        text += ": one is signed, the other is not"
-    changed: Expr = Op("cast", (expr,), dtype)
-    if isinstance(expr, Literal):
-        changed = _retyped(expr, dtype) or changed
-    reason = Reason("type", text, expr.span, pattern.span)
-    effect = conversion_effect(expr.dtype, dtype)
-    step = f"convert {_t(expr)} to {dtype}"
-    return Alignment(1, (reason,), changed, ((name, changed),), effect, (step,))
-
-
-def _constant(pattern: Literal, expr: Expr) -> Alignment:
-    if pattern == expr:
-        return Alignment(0, (), expr)
-    text = f"its {pattern.text} is {_t(expr)} here"
-    reason = Reason("literal", text, expr.span, pattern.span)
-    alike = isinstance(expr, Literal) and expr.dtype == pattern.dtype
-    changed = replace(pattern, span=None) if alike else None
-    step = f"write {pattern.text} for {_t(expr)}"
-    return Alignment(1 if alike else 2, (reason,), changed, (), "different", (step,))
-
-
-def _literal(pattern: Expr, value: Literal) -> tuple[str, Expr, Expr] | None:
-    """Return the operand of ``pattern`` and the constant in it that makes it worth ``value``."""
-    match pattern:
-        case Access(name, _, dtype) if dtype == value.dtype:
-            return name, value, value
-        case Op("cast", (Access(name, _, dtype),), target) if target == value.dtype:
-            inner = _retyped(value, dtype)
-            return None if inner is None else (name, inner, Op("cast", (inner,), target))
-    return None
-
-
-def _retyped(literal: Literal, dtype: DType) -> Literal | None:
-    """Return the same small number as a literal of another type, None if it has none."""
-    try:
-        number = Fraction(literal.text)
-    except ValueError:
-        return None
-    if number.denominator != 1 or dtype.kind == "bool":
-        return None
-    if dtype.is_integer:
-        return Literal(str(number), dtype) if dtype.lowest <= number <= dtype.highest else None
-    return Literal(f"{number}.0", dtype) if abs(number) <= 4 else None
 
 
 def _t(expr: Expr) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from isamap.explain.explanation import Effect, Reason
 from isamap.ir.dtype import DType
-from isamap.ir.nodes import Expr
+from isamap.ir.nodes import Access, Expr, Literal
 from isamap.ir.printer import print_expr
 
 _WORSE: tuple[Effect, ...] = ("same", "trust", "values", "overflow", "rounding", "different")
@@ -27,9 +27,12 @@ class Alignment:
     steps: tuple[str, ...] = ()
 
     @property
-    def order(self) -> tuple[int, bool, int]:
-        """Cheapest first; among equals those that can be carried out, and change least."""
-        return self.cost, self.changed is None, _WORSE.index(self.effect)
+    def order(self) -> tuple[int, bool, int, int]:
+        """Cheapest first; among equals those that can be carried out, change least, and leave least
+        to other instructions.
+        """
+        others = sum(not isinstance(expr, Access | Literal) for _, expr in self.bound)
+        return self.cost, self.changed is None, _WORSE.index(self.effect), others
 
 
 def worse(one: Effect, other: Effect) -> Effect:

@@ -11,16 +11,13 @@ from isamap.explain.near import Near
 from isamap.explain.places import entangling
 from isamap.explain.verify import Candidate
 from isamap.ir.dtype import DType
-from isamap.ir.index import Index, const, var
 from isamap.ir.nodes import (
     Access,
-    Buffer,
     Expr,
     Extent,
     Kernel,
     Literal,
     Op,
-    Range,
     Statement,
 )
 from isamap.ir.statements import accesses, bind_extents
@@ -116,51 +113,11 @@ _PERMISSIONS = {
 }
 
 
-def gathered(kernel: Kernel, number: int, variables: Sequence[str]) -> Iterator[Candidate]:
-    """Yield the kernel with elements at other than linear indices first copied to a buffer.
-
-    The copy is a statement of its own; the changed statement reads it at plain variables.
-    """
-    statement = kernel.statements[number]
-    read: dict[Access, None] = {}
-    for v in variables:
-        for access in accesses(statement.value):
-            if any(v in i.names and not i.is_linear_in((v,)) for i in access.indices) or any(
-                _symbolic(i, v) for i in access.indices
-            ):
-                read[access] = None
-    if not read or any(a.buffer == statement.target.buffer for a in read):
-        return
-    extents = {v.name: v for v in statement.variables}
-    buffers, copies, value = list(kernel.buffers), [], statement.value
-    for access in read:
-        names = [v.name for v in statement.variables if _uses(access, v.name)]
-        if any(extents[n].lower != const(0) for n in names) or not names:
-            return
-        fresh = _fresh(kernel, f"{access.buffer}_taken", buffers)
-        shape = tuple(extents[n].extent for n in names)
-        buffers.append(Buffer(fresh, "local", access.dtype, shape))
-        place = Access(fresh, tuple(var(n) for n in names), access.dtype)
-        copies.append(Statement(place, "=", access, tuple(extents[n] for n in names)))
-        value = _replaced(value, access, place)
-    changed = replace(statement, value=value)
-    statements = (*kernel.statements[:number], *copies, changed, *kernel.statements[number + 1 :])
-    listed = ", ".join(a.buffer for a in read)
-    yield Candidate(
-        f"first copy what is read of {listed} to a buffer of its own",
-        "same",
-        replace(
-            kernel,
-            buffers=tuple(buffers),
-            statements=statements,
-            ranges=_ranges(kernel, statement),
-        ),
-        number + len(copies),
-    )
-
-
 def sized(kernel: Kernel, number: int, axes: Sequence[int]) -> Iterator[Candidate]:
-    """Yield the kernel with one extent made as long as an axis, or given a value at all."""
+    """Yield the kernel with one extent made as long as an axis or so many of it, or given a value.
+
+    A length that is no multiple of an axis becomes the next one.
+    """
     statement = kernel.statements[number]
     for extent in kernel.extents:
         if extent.value is None and any(_multiplies(statement, extent.name)):
@@ -168,8 +125,11 @@ def sized(kernel: Kernel, number: int, axes: Sequence[int]) -> Iterator[Candidat
                 yield _resized(kernel, number, extent, value)
     for extent in kernel.extents:
         used = any(extent.name in v.extent.names for v in statement.variables)
-        for size in sorted(set(axes)):
-            if used and extent.value is not None and extent.value < size:
+        if not used or extent.value is None:
+            continue
+        own = extent.value
+        for size in sorted({-(-own // axis) * axis for axis in axes}):
+            if own < size:
                 yield _resized(kernel, number, extent, size)
 
 
@@ -223,7 +183,10 @@ def _narrowed(near: Near, kernel: Kernel) -> tuple[Expr, dict[str, DType], Effec
             case Op("cast", (Access(name, _, source),), dtype) if source != dtype:
                 if types.setdefault(name, dtype) != dtype or name == near.statement.target.buffer:
                     return None
-                effect = worse(effect, conversion_effect(source, dtype))
+                own = conversion_effect(source, dtype)
+                if own == "different" and source.is_integer and dtype.is_integer:
+                    own = "values"  # what callers give must be of the type
+                effect = worse(effect, own)
     if not types:
         return None
     return _retyped(near.statement.value, types), types, effect
@@ -239,39 +202,6 @@ def _retyped(expr: Expr, types: Mapping[str, DType]) -> Expr:
             return replace(expr, args=tuple(_retyped(arg, types) for arg in args))
         case _:
             return expr
-
-
-def _replaced(expr: Expr, old: Access, new: Access) -> Expr:
-    if expr == old:
-        return new
-    if isinstance(expr, Op):
-        return replace(expr, args=tuple(_replaced(arg, old, new) for arg in expr.args))
-    return expr
-
-
-def _uses(access: Access, variable: str) -> bool:
-    return any(variable in index.names for index in access.indices)
-
-
-def _symbolic(index: Index, variable: str) -> bool:
-    return index.is_linear_in((variable,)) and index.coefficient(variable).constant is None
-
-
-def _fresh(kernel: Kernel, stem: str, buffers: Sequence[Buffer]) -> str:
-    taken = {b.name for b in buffers} | {e.name for e in kernel.extents}
-    taken |= {v.name for s in kernel.statements for v in s.variables}
-    return next(n for n in (stem, *(f"{stem}{k}" for k in range(2, 99))) if n not in taken)
-
-
-def _ranges(kernel: Kernel, statement: Statement) -> tuple[Range, ...]:
-    """Return the kernel's ranges, those inferred for a statement written out besides."""
-    known = {r.name for r in kernel.ranges}
-    more = [
-        Range(v.name, v.lower, v.lower + v.extent)
-        for v in statement.variables
-        if v.name not in known
-    ]
-    return (*kernel.ranges, *more)
 
 
 def _multiplies(statement: Statement, symbol: str) -> Iterator[bool]:

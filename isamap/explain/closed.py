@@ -4,12 +4,14 @@ from dataclasses import replace
 
 from isamap.explain.explanation import Reason
 from isamap.explain.places import axis_span
-from isamap.ir.nodes import Permissions, Statement
+from isamap.ir.nodes import Access, Literal, Permissions, Statement
 from isamap.ir.printer import print_expr
+from isamap.mapping.enumerate import enumerate_matchings
 from isamap.mapping.matching import Needle
 from isamap.mapping.needles import Bindings, Needles, roots
 from isamap.mapping.pattern import bindings
 from isamap.mapping.problem import problem
+from isamap.mapping.refused import MOST, why_refused
 
 
 def closed(
@@ -21,16 +23,51 @@ def closed(
     """
     for candidate, operands in roots(statement, index):
         if candidate == needle:
-            return unplaced(statement, needle, operands, permissions)
+            return _refused(statement, needle, operands, permissions) or unplaced(
+                statement, needle, operands, permissions
+            )
     return _constants(statement, needle, index)
 
 
+def _refused(
+    statement: Statement, needle: Needle, operands: Bindings, permissions: Permissions
+) -> tuple[Reason, ...]:
+    """Return what a table, a constraint or a whole reduction of the instruction does not allow."""
+    matchings, _, _ = enumerate_matchings(
+        statement, needle, operands, MOST, permissions=permissions
+    )
+    text = why_refused(statement, needle, matchings, permissions)
+    if not text:
+        return ()
+    for name, expr in operands:
+        operand = needle.entry.instruction.operand(name)
+        if operand.contents is not None and text.startswith(f"its table {name} "):
+            return (Reason("literal", text, expr.span, operand.span),)
+    return (Reason("extent", text, statement.span, needle.entry.span),)
+
+
 def _constants(statement: Statement, needle: Needle, index: Needles) -> tuple[Reason, ...]:
-    """Return the operands that the instruction takes only as constants."""
+    """Return the operands that the instruction takes only as constants, or as one register."""
     for bound in bindings(needle.value, statement.value):
         reasons = []
+        shared = {name: bound[name] for name in needle.entry.same if name in bound}
+        if len(set(shared.values())) > 1:
+            names, texts = " and ".join(shared), " and ".join(map(print_expr, shared.values()))
+            text = f"its operands {names} must be one register; here they are {texts}"
+            last = list(shared)[-1]
+            span = needle.entry.instruction.operand(last).span
+            reasons.append(Reason("operand", text, shared[last].span, span))
         for name, expr in bound.items():
-            if index.is_immediate(needle, name):
+            if needle.entry.instruction.operand(name).contents is not None:
+                known = isinstance(expr, Literal) or (
+                    isinstance(expr, Access) and expr.contents is not None
+                )
+                if not known:
+                    operand = needle.entry.instruction.operand(name)
+                    text = f"its table {name} is built in; {print_expr(expr)} is not known before "
+                    text += "the code runs"
+                    reasons.append(Reason("operand", text, expr.span, operand.span))
+            elif index.is_immediate(needle, name):
                 operand = needle.entry.instruction.operand(name)
                 text = f"its operand {name} is a constant in the instruction, {print_expr(expr)} "
                 text += "is not"

@@ -1,6 +1,6 @@
 """Operations that are several others in one step, and so round otherwise."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from isamap.explain.explanation import Effect
@@ -27,6 +27,7 @@ def _one(like: Expr) -> Literal:
     return Literal("1.0", like.dtype)
 
 
+_SAME = "though that has the same value"
 _FUSED = "which rounds once where the other rounds each operation"
 
 COMPOUNDS: Mapping[str, Compound] = {
@@ -37,9 +38,7 @@ COMPOUNDS: Mapping[str, Compound] = {
         "rounding",
         _FUSED,
     ),
-    "-": Compound(
-        lambda a, b: _op("+", a, _op("neg", b)), "same", "though that has the same value"
-    ),
+    "-": Compound(lambda a, b: _op("+", a, _op("neg", b)), "same", _SAME),
 }
 """Operations that are written with others; none of these is a compound itself."""
 
@@ -49,7 +48,34 @@ def pattern_of(expr: Op) -> Expr:
     return replace(_spelled(expr, expr.args), span=expr.span)
 
 
-def spelled(expr: Op) -> Expr:
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_CHOSEN = {">": "max", ">=": "max", "<": "min", "<=": "min"}
+
+
+def others(expr: Op, op: str) -> Iterator[tuple[Op, Effect, str]]:
+    """Yield what a kernel's operation can be written as with ``op`` at its root.
+
+    With each what that does to the value, and what differs.
+    """
+    if expr.op in COMPOUNDS:
+        compound = COMPOUNDS[expr.op]
+        whole = spelled(expr)
+        if whole.op == op or op in COMPOUNDS:
+            yield whole, compound.effect, compound.why
+    if _MIRRORED.get(expr.op) == op:
+        turned = replace(expr, op=op, args=expr.args[::-1])
+        yield turned, "same", "though that is the same the other way round"
+    match expr:
+        case Op("neg", (Op("*"),), _) if op == "*":
+            yield replace(_negated_product(expr), span=expr.span), "same", _SAME
+        case Op("select", (Op(test, (a, b), _), x, y), _) if {a, b} == {x, y} and test in _CHOSEN:
+            chosen = _CHOSEN[test if x == a else _MIRRORED[test]]
+            if chosen == op:
+                effect: Effect = "trust" if expr.dtype.is_float else "same"
+                yield Op(op, (a, b), expr.dtype, expr.span), effect, "which NaN tells from it"
+
+
+def spelled(expr: Op) -> Op:
     """Return a kernel's compound operation as it is written with others, in its place.
 
     What is subtracted is added with the other sign, which a factor of it takes.
@@ -77,7 +103,15 @@ def _spelled(expr: Op, args: tuple[Expr, ...]) -> Op:
     return whole
 
 
+def _negated_product(expr: Op) -> Op:
+    """Return ``-(a * b)`` as a product."""
+    found = _negated(expr.args[0])
+    assert isinstance(found, Op)
+    return found
+
+
 def _negated(expr: Expr) -> Expr:
+    """Return an expression with the other sign, which a factor of a product takes."""
     match expr:
         case Literal(text, dtype) if dtype.kind != "unsigned" and text not in ("0", "nan"):
             return Literal(text.removeprefix("-") if text[0] == "-" else f"-{text}", dtype)

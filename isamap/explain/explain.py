@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from isamap.explain.changes import (
     approximated,
     declared,
-    gathered,
     permitted,
     rewritten,
     shortened,
@@ -14,15 +13,17 @@ from isamap.explain.changes import (
     transposed,
 )
 from isamap.explain.compositions import narrowed
+from isamap.explain.copies import gathered, staged
 from isamap.explain.correspond import correspondence
 from isamap.explain.explanation import POOR, Explanation, Reason, StatementExplanation
 from isamap.explain.look import Look, Looker
 from isamap.explain.scatter import scattered
+from isamap.explain.tabled import tabled
 from isamap.explain.verify import Bench, Candidate
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.nodes import Kernel, Statement
 from isamap.mapping.groups import Group, grouped
-from isamap.mapping.matching import Enumeration, Mapping
+from isamap.mapping.matching import Enumeration, Mapping, Needle
 from isamap.mapping.needles import needles
 from isamap.mapping.produce import Producers
 from isamap.pipeline.mapped import only_instruction
@@ -171,6 +172,9 @@ class _Explainer:
                 yield tuple(permitted(Candidate("", "same", self.kernel, self.number)))
                 for candidate in scattered(self.kernel, self.number):
                     yield (candidate,)
+                for candidate in tabled(self.kernel, self.number, near.needle, self.bench.index):
+                    yield (candidate,)
+                yield from self._sizes(look.entry, near.needle)
                 continue
             for candidate in declared(self.kernel, self.number, near):
                 yield (candidate,)
@@ -178,9 +182,22 @@ class _Explainer:
             for candidate in rewritten(self.kernel, self.number, near):
                 yield (candidate, *permitted(candidate))
 
+    def _sizes(self, entry: Entry, needle: Needle) -> Iterator[tuple[Candidate, ...]]:
+        """Yield the change of one extent under which an instruction does most at once."""
+        axes = [axis.extent for axis in needle.axes]
+        tried = [
+            (change.used, candidate)
+            for candidate in sized(self.kernel, self.number, axes)
+            if (change := self.bench.attempt(self.kernel, candidate, entry, 0.0))
+        ]
+        if tried:
+            yield (max(tried, key=lambda one: one[0])[1],)
+
     def _layouts(self, mapping: Mapping) -> Iterator[tuple[Candidate, ...]]:
         """Yield changes under which operands of an instruction may be brought to it."""
         for candidate in transposed(self.kernel, self.number):
+            yield (candidate,)
+        for candidate in staged(self.kernel, self.number, mapping.matching):
             yield (candidate,)
         axes = [axis.extent for axis in mapping.matching.needle.axes]
         for candidate in sized(self.kernel, self.number, axes):

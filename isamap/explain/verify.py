@@ -201,7 +201,8 @@ class Bench:
         """Return the first changes that work, at most one of each group of ever larger ones.
 
         Those that do not reach code on this machine are told only where none does, and not if they
-        change what is computed besides; ``needs_code``: not at all.
+        change what is computed besides; ``needs_code``: not at all.  What changes what is computed
+        is told only where nothing else helps, and once.
         """
         found: dict[object, Change] = {}
         for group in groups:
@@ -212,8 +213,12 @@ class Bench:
                     break
             reached = [c for c in found.values() if not c.rest]
             if len(reached) == most:
-                return tuple(reached)
+                break
         reached = [c for c in found.values() if not c.rest]
+        if any(c.effect != "different" for c in reached):
+            reached = [c for c in reached if c.effect != "different"]
+        elif reached:
+            reached = reached[:1]
         others = [c for c in found.values() if c.effect != "different"]
         return tuple(reached or (others[:most] if not needs_code else ()))
 

@@ -1,6 +1,8 @@
 """What a tile must obey besides the laws: an instruction's own tables and its constraints."""
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Dict
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -63,12 +65,25 @@ def _unused(mapping: Mapping, operand: str) -> str:
 
 
 # --- tables ---------------------------------------------------------------------------------------
-def _table_refusal(mapping: Mapping, operand: str, expr: Expr) -> str:
-    """Return at which element a table of the instruction is not what the kernel has there."""
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The numbers of an instruction's table, and what the kernel has for them, point by point.
+
+    ``points`` has the values of variables, ``where`` the position in the kernel's table for each of
+    its dimensions (empty where it has a literal).
+    """
+
+    points: Dict[str, np.ndarray]
+    own: np.ndarray
+    wanted: np.ndarray
+    where: tuple[np.ndarray, ...]
+
+
+def compare_table(mapping: Mapping, operand: str, expr: Expr) -> Compared | str:
+    """Compare a table of an instruction with what the kernel has there; or why that cannot be."""
     needle = mapping.matching.needle
     contents = needle.entry.instruction.operand(operand).contents
-    if contents is None:
-        return ""
+    assert contents is not None, "only tables are compared"
     access = operand_accesses(needle)[operand]
     extents = {v.name: v.extent.constant for v in mapping.matching.statement.variables}
     axes = [a for a in needle.axes if any(a.name in index.names for index in access.indices)]
@@ -95,19 +110,28 @@ def _table_refusal(mapping: Mapping, operand: str, expr: Expr) -> str:
     at = [np.asarray(index.evaluate({**still, **places})) for index in access.indices]
     own_texts = _elements(contents.elements, contents.shape, at)
     if isinstance(expr, Literal):
-        wanted = np.asarray(expr.text)
-    else:
-        assert isinstance(expr, Access)
-        assert expr.contents is not None
-        where = [np.asarray(index.evaluate(points)) for index in expr.indices]
-        wanted = _elements(expr.contents.elements, expr.contents.shape, where)
-    differ = np.atleast_1d(own_texts != wanted)
+        return Compared(points, own_texts, np.asarray(expr.text), ())
+    assert isinstance(expr, Access)
+    assert expr.contents is not None
+    where = tuple(np.asarray(index.evaluate(points)) for index in expr.indices)
+    wanted = _elements(expr.contents.elements, expr.contents.shape, where)
+    return Compared(points, own_texts, wanted, where)
+
+
+def _table_refusal(mapping: Mapping, operand: str, expr: Expr) -> str:
+    """Return at which element a table of the instruction is not what the kernel has there."""
+    if mapping.matching.needle.entry.instruction.operand(operand).contents is None:
+        return ""
+    found = compare_table(mapping, operand, expr)
+    if isinstance(found, str):
+        return found
+    differ = np.atleast_1d(found.own != found.wanted)
     if not differ.any():
         return ""
     first = int(np.argmax(differ))
-    mine = np.atleast_1d(own_texts)[min(first, np.size(own_texts) - 1)]
-    theirs = np.atleast_1d(wanted)[min(first, np.size(wanted) - 1)]
-    shown = ", ".join(f"{name} = {int(value[first])}" for name, value in points.items())
+    mine = np.atleast_1d(found.own)[min(first, np.size(found.own) - 1)]
+    theirs = np.atleast_1d(found.wanted)[min(first, np.size(found.wanted) - 1)]
+    shown = ", ".join(f"{name} = {int(value[first])}" for name, value in found.points.items())
     return f"its table {operand} holds {mine} where the kernel has {theirs}" + (
         f" ({shown})" if shown else ""
     )

@@ -30,15 +30,16 @@ def refusals(
         matchings, _, _ = enumerate_matchings(
             statement, needle, operands, MOST, permissions=permissions
         )
-        reason = _reason(statement, needle, matchings, permissions)
+        reason = why_refused(statement, needle, matchings, permissions)
         if reason:
             found.setdefault(needle.name, reason)
     return tuple(f"{name}: {reason}" for name, reason in found.items())
 
 
-def _reason(
+def why_refused(
     statement: Statement, needle: Needle, matchings: tuple[Matching, ...], permissions: Permissions
 ) -> str:
+    """Return why no tile of some matchings is allowed, or nothing if one is."""
     tried = [mapping for matching in matchings for mapping in tiles(matching)]
     whole = whole_variables(statement)
     if not tried and whole:

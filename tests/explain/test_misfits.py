@@ -29,6 +29,7 @@ HELPED = {
     "machine_state": 0,
     "missing_movement": 0,
     "not_a_constant": 0,
+    "one_register": 0,
     "two_places": 0,
 }
 

@@ -1,7 +1,7 @@
 """What every test shares: Hypothesis profiles and golden files."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +31,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write golden files instead of comparing with them; review the diff",
     )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _state_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what searches keep out of the user's folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 Golden = Callable[[Path, str], None]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from isamap.cli.options import kernel_options, run_options
+from isamap.cli.options import kernel_options, run_options, search_options
 from isamap.cli.progress import progress
 from isamap_search.budget import Budget
 
@@ -62,6 +62,12 @@ def command(
     threads: int,
     simulate: bool,
     records: Path | None,
+    forget: bool,
+    objectives: tuple[str, ...],
+    sampler: str | None,
+    study: str | None,
+    storage: str | None,
+    log: Path | None,
     rewrite: tuple[str, ...] | None,
     prove: bool,
     instruction: str | None,
@@ -78,7 +84,18 @@ def command(
     from isamap.pipeline.report import make_report
     from isamap.pipeline.source import load_hardware, load_kernel
 
-    options = Options(threads, seed, tune, simulate, records, rewrite, prove, instruction)
+    search = search_options(tune, records, forget, objectives, sampler, study, storage, log)
+    options = Options(
+        threads,
+        seed,
+        tune,
+        simulate,
+        search.records,
+        rewrite,
+        prove,
+        instruction,
+        search.settings,
+    )
     with progress() as tell:
         clock = Clock(tell)
         with clock.stage("read"):

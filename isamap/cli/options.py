@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from isamap_search.budget import Budget
+from isamap_search.settings import OBJECTIVES, SAMPLERS, Place, Settings, state_folder
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _SIZE = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=([0-9]+)")
@@ -51,6 +53,27 @@ class BudgetType(click.ParamType):  # type: ignore[type-arg]
         if match[2]:
             return Budget(seconds=float(int(match[1]) * _SECONDS[match[2]]))
         return Budget(trials=int(match[1]))
+
+
+class ObjectiveType(click.ParamType):  # type: ignore[type-arg]
+    """``time``, or ``time,size``: what a schedule should be good at."""
+
+    name = "time,size,memory"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Return the objectives."""
+        if isinstance(value, tuple):
+            return value
+        names = tuple(value.split(","))
+        for name in names:
+            if name not in OBJECTIVES:
+                text = f"'{name}' is no objective; there are {', '.join(OBJECTIVES)}"
+                self.fail(text, param, ctx)
+        if names[0] != "time" or len(set(names)) < len(names):
+            self.fail(f"'{value}': each objective once, and time first", param, ctx)
+        return names
 
 
 class RewriteType(click.ParamType):  # type: ignore[type-arg]
@@ -127,7 +150,7 @@ def _with_kernel(command: _F, required: bool, hardware: bool = True) -> _F:
 
 
 def run_options(command: _F) -> _F:
-    """Add --tune, --seed, --threads, --simulate, --records and --rewrite."""
+    """Add --tune and what belongs to it, --seed, --threads, --simulate and --rewrite."""
     decorators = [
         click.option(
             "--rewrite",
@@ -168,9 +191,91 @@ def run_options(command: _F) -> _F:
             "--records",
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="FILE",
-            help="Append what tuning measures to FILE and begin with its best earlier schedules.",
+            help="Append what tuning measures to FILE and learn from what it holds; without it, "
+            "that is the user's own file of records.",
+        ),
+        click.option(
+            "--no-records", "forget", is_flag=True, help="Neither read nor write any records."
+        ),
+        click.option(
+            "--objective",
+            "objectives",
+            type=ObjectiveType(),
+            default="time",
+            show_default=True,
+            help="What to look for: time, or time,size (of the code), time,memory (beyond inputs "
+            "and outputs), or all three. With several the Pareto front is printed; the fastest is "
+            "taken.",
+        ),
+        click.option(
+            "--sampler",
+            type=click.Choice(SAMPLERS),
+            help="Which of Optuna's samplers proposes schedules: tpe unless given, nsga2 for "
+            "several objectives.",
+        ),
+        click.option(
+            "--study",
+            metavar="FILE|NAME",
+            help="Keep the study in the journal FILE and go on with what it holds; with --storage, "
+            "the study's NAME there.",
+        ),
+        click.option(
+            "--storage",
+            metavar="URL",
+            help="Keep the study in a database, shared by all workers that name it: "
+            "postgresql://user@host/database, or any other storage of Optuna's.",
+        ),
+        click.option(
+            "--log",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="Write what 'isamap replay' needs to come to the same decisions.",
         ),
     ]
     for decorate in reversed(decorators):
         command = decorate(command)
     return command
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """What was said about a search, apart from its budget."""
+
+    records: Path | None
+    settings: Settings
+
+
+def search_options(
+    tune: Budget | None,
+    records: Path | None,
+    forget: bool,
+    objectives: tuple[str, ...],
+    sampler: str | None,
+    study: str | None,
+    storage: str | None,
+    log: Path | None,
+) -> SearchOptions:
+    """Return the options of a search; UsageError where they contradict, or nothing is searched."""
+    given = {
+        "--records": records,
+        "--no-records": forget,
+        "--sampler": sampler,
+        "--study": study,
+        "--storage": storage,
+        "--log": log,
+        "--objective": objectives != ("time",),
+    }
+    named = [name for name, value in given.items() if value]
+    if tune is None:
+        if named and named != ["--records"]:
+            raise click.UsageError(f"{named[0]} is about a search: add --tune 30s")
+        return SearchOptions(records, Settings())
+    if records and forget:
+        raise click.UsageError("--records and --no-records contradict")
+    if storage is not None:
+        place = Place(url=storage, name=study)
+    else:
+        place = Place(path=Path(study)) if study is not None else Place()
+    folder = state_folder()
+    kept = None if forget else records or folder / "records.jsonl"
+    return SearchOptions(kept, Settings(sampler, objectives, place, folder, log))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from isamap.cli.options import kernel_options, run_options
+from isamap.cli.options import kernel_options, run_options, search_options
 from isamap.cli.progress import progress
 from isamap_search.budget import Budget
 
@@ -53,6 +53,12 @@ def command(
     threads: int,
     simulate: bool,
     records: Path | None,
+    forget: bool,
+    objectives: tuple[str, ...],
+    sampler: str | None,
+    study: str | None,
+    storage: str | None,
+    log: Path | None,
     rewrite: tuple[str, ...] | None,
 ) -> int:
     """Map, run and write or print; return the exit code."""
@@ -62,7 +68,10 @@ def command(
     from isamap.pipeline.options import Options
     from isamap.pipeline.source import load_hardware, load_kernel
 
-    options = Options(threads, seed, tune, simulate, records, rewrite)
+    search = search_options(tune, records, forget, objectives, sampler, study, storage, log)
+    options = Options(
+        threads, seed, tune, simulate, search.records, rewrite, search=search.settings
+    )
     with progress() as tell:
         tell("read")
         kernel = load_kernel(path, dict(sizes), name)

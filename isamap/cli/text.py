@@ -6,13 +6,14 @@ import click
 
 from isamap.cli.mappings import Tried, mapping_lines
 from isamap.cli.tables import duration, short, wrap
+from isamap.cli.tuned import tuning_lines
 from isamap.cli.verdicts import short_text
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.printer import print_statement
 from isamap.mapping.matching import Enumeration
 from isamap.pipeline.offered import Offered
-from isamap.pipeline.result import Report, StatementResult, Tuning
+from isamap.pipeline.result import Report, Result, StatementResult
 from isamap.pipeline.sequences import Sequences
 from isamap.pipeline.sizes import iterations
 from isamap.rewrite.rule import Rewriting
@@ -28,14 +29,9 @@ def report_lines(report: Report, everything: bool) -> list[str]:
     sequences = Sequences(result.mapped, result.accelerator)
     for statement in result.statements:
         lines += ["", *_statement_lines(report, statement, sequences, everything)]
-    lines += ["", click.style("schedule", bold=True)]
-    names = [statement.name for statement in result.statements]
-    for name, schedule in zip(names, result.schedule.statements, strict=True):
-        if schedule.within is not None:
-            lines += wrap(f"{name}: in the registers of {names[schedule.within]}", "  ", "    ")
-        else:
-            lines += _schedule_lines(name, schedule, sequences)
-    return [*lines, "", *_estimate_lines(report), *_tuning_lines(report), *_result_lines(report)]
+    lines += ["", *schedule_lines(result, sequences)]
+    lines += ["", *_estimate_lines(report), *tuning_lines(result.tuning)]
+    return [*lines, *_result_lines(report)]
 
 
 def head_lines(kernel: Kernel, hardware: Accelerator) -> list[str]:
@@ -135,6 +131,19 @@ def _left_out(statement: StatementResult) -> list[str]:
     return [f"{name}, {reason}" for name, reason in reasons.items() if name not in possible]
 
 
+def schedule_lines(result: Result, sequences: Sequences | None = None) -> list[str]:
+    """Return the schedule of each statement."""
+    sequences = sequences or Sequences(result.mapped, result.accelerator)
+    lines = [click.style("schedule", bold=True)]
+    names = [statement.name for statement in result.statements]
+    for name, schedule in zip(names, result.schedule.statements, strict=True):
+        if schedule.within is not None:
+            lines += wrap(f"{name}: in the registers of {names[schedule.within]}", "  ", "    ")
+        else:
+            lines += _schedule_lines(name, schedule, sequences)
+    return lines
+
+
 def _schedule_lines(name: str, schedule: StatementSchedule, sequences: Sequences) -> list[str]:
     loops = [
         f"{level.variable}/{level.step}{' parallel' * level.parallel}" for level in schedule.levels
@@ -160,24 +169,6 @@ def _estimate_lines(report: Report) -> list[str]:
     if result.symbols:
         text += f", for {_sizes(result.symbols)}"
     return wrap(text, "", " " * 10)
-
-
-def _tuning_lines(report: Report) -> list[str]:
-    if (tuning := report.result.tuning) is None:
-        return []
-    judged = "measured" if tuning.measured else "estimated"
-    text = (
-        f"tuning    {tuning.trials} schedules {judged}, {tuning.failed} failed: "
-        f"{_score(tuning, tuning.first)} -> {_score(tuning, tuning.best)}"
-    )
-    text += ", interrupted" if tuning.interrupted else ""
-    return wrap(text, "", " " * 10)
-
-
-def _score(tuning: Tuning, score: float | None) -> str:
-    if score is None:
-        return "none"
-    return duration(score) if tuning.measured else f"{short(score)} cycles"
 
 
 def _result_lines(report: Report) -> list[str]:

@@ -238,4 +238,20 @@ def _tuning(result: Result) -> Facts | None:
         "first": tuning.first,
         "best": tuning.best,
         "interrupted": tuning.interrupted,
+        "dropped": tuning.dropped,
+        "others": tuning.others,
+        "sampler": tuning.sampler,
+        "ratio": tuning.ratio,
+        "spread": tuning.spread and list(tuning.spread),
+        "rounds": tuning.rounds,
+        "proved": tuning.proved,
+        "changes": list(tuning.changes),
+        "study": tuning.study,
+        "place": tuning.place,
+        "records": tuning.records,
+        "learned": tuning.learned,
+        "objectives": list(tuning.objectives),
+        "front": [
+            {"values": list(row.values), "changes": list(row.changes)} for row in tuning.front
+        ],
     }

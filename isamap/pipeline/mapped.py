@@ -64,7 +64,7 @@ def map_kernel(
         with clock.stage("tune"):
             from isamap.pipeline.tune import tune  # Optuna, only where it is asked for
 
-            tuned = tune(mapped, hardware, choice, options, tell)
+            tuned = tune(mapped, hardware, choice, options, tell, kernel)
             tuning = tuned.tuning
             if tuned.best:
                 schedule, lowered = tuned.best.schedule, tuned.best.lowered

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import TypeAlias
 
 from isamap_search.budget import Budget
+from isamap_search.settings import Settings
 
 Tell: TypeAlias = Callable[[str], None]
 """Hears what is being done, in a few words; called often."""
@@ -29,6 +30,7 @@ class Options:
     mapped; None allows all of them.  ``prove`` attaches a certificate, in a fraction of a second.
     ``instruction`` names one (or a generic one, or a composition) with which each statement is
     computed that it can compute: alone, as a part of a composition, or after a rewriting.
+    ``search`` says how a search goes about it.
     """
 
     threads: int = 1
@@ -39,6 +41,7 @@ class Options:
     rewrite: tuple[str, ...] | None = None
     prove: bool = True
     instruction: str | None = None
+    search: Settings = field(default_factory=Settings)
 
 
 @dataclass(slots=True)

@@ -66,11 +66,27 @@ class StatementResult:
 
 
 @dataclass(frozen=True, slots=True)
+class FrontRow:
+    """A schedule that no other beats in every objective: its values, and how it differs from the
+    first schedule."""
+
+    values: tuple[float, ...]
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tuning:
     """What a search over schedules did.
 
     ``measured`` says that candidates were timed; otherwise the cost model alone judged.  ``best``
-    and ``first`` are seconds when measured and cycles by the model when not.
+    and ``first`` are seconds when measured and cycles by the model when not.  Of the ``trials``
+    made here ``failed`` crashed or were refused, ``dropped`` were ended after a few repeats;
+    ``others`` were in the study already.  ``ratio`` is the best's time over the first schedule's,
+    the median of ``rounds`` rounds by turns with its 95 % interval ``spread``; ``proved`` says that
+    the difference is none of chance.  None where the first schedule is the best or nothing was
+    measured.  ``changes`` are the choices in which the best differs from the first.  The study
+    called ``study`` is kept at ``place``, measurements in the file ``records``; ``learned`` says
+    whether those of earlier searches ordered the candidates.  ``front`` has several objectives.
     """
 
     trials: int
@@ -79,6 +95,20 @@ class Tuning:
     first: float | None
     best: float | None
     interrupted: bool
+    dropped: int = 0
+    others: int = 0
+    sampler: str = ""
+    objectives: tuple[str, ...] = ("time",)
+    ratio: float | None = None
+    spread: tuple[float, float] | None = None
+    rounds: int = 0
+    proved: bool = False
+    changes: tuple[str, ...] = ()
+    study: str = ""
+    place: str = ""
+    records: str | None = None
+    learned: str = ""
+    front: tuple[FrontRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,36 @@
 """A search over the schedules of a kernel, timed where its code runs here."""
 
-from contextlib import nullcontext
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
 
-from isamap.diagnostics import ArgumentsError, fail
+from isamap import __version__
+from isamap.emit.c import emit_c
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.ir.nodes import Kernel
+from isamap.ir.printer import print_kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.choose import Choice
+from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.produce import Producers
+from isamap.pipeline.memory import Memory
 from isamap.pipeline.options import Options, Tell
-from isamap.pipeline.result import Tuning
+from isamap.pipeline.result import FrontRow, Tuning
 from isamap.pipeline.sizes import sample_symbols
 from isamap.pipeline.way import native_choice
-from isamap.schedule.space import space
+from isamap.schedule.space import Space, space
 from isamap_search.clock import Clock
+from isamap_search.machine import this_machine
 from isamap_search.objective import Candidate, Model
-from isamap_search.records import Key, Record, Records, described, recalled
+from isamap_search.plan import Bench, Found, Order, Plan
+from isamap_search.sampling import default_sampler
+from isamap_search.settings import Place
 from isamap_search.study import search
-
-# Earlier measurements that a search begins with.
-_REMEMBERED = 8
+from isamap_search.tape import Recorder, Replay, Tape, Untaped, read_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +47,15 @@ def tune(
     choice: Choice,
     options: Options,
     tell: Tell,
+    written: Kernel | None = None,
 ) -> Tuned:
     """Search around a first choice within ``options.tune``.
 
-    ToolError when nothing that was tried could be run.
+    ``written`` is the kernel of which rules made ``kernel``, for the log.  ToolError when nothing
+    that was tried could be run.
     """
     assert options.tune is not None
+    settings = options.search
     bound = bind_extents(kernel)
     choices = space(
         hardware,
@@ -55,44 +67,156 @@ def tune(
     )
     symbols = sample_symbols(kernel, choice.lowered) or {}
     model = Model(kernel, hardware, choices, symbols)
-    records = Records(options.records) if options.records else None
-    key = Key.of(kernel, hardware, options.threads, symbols)
-    remembered = [] if records is None else _remembered(model, records, key)
-
-    def note(candidate: Candidate, score: float) -> None:
-        if records and measured:
-            words = described(choices, model.assignment(candidate.point))
-            _append(records, key, Record(words, score))
-
     measured = native_choice(hardware).way == "native" and not options.simulate
-    arrays = random_inputs(kernel, symbols, options.seed) if measured else {}
-    with (
-        Clock(kernel, hardware, arrays, symbols, options.threads) if measured else nullcontext()
-    ) as clock:
-        found = search(model, options.tune, options.seed, clock, remembered, tell=tell, noted=note)
+    sampler = settings.sampler or default_sampler(settings.objectives)
+    replayed = read_log(settings.replayed) if settings.replayed else None
+    memory = Memory(model, options, symbols) if measured and not replayed else None
+    identity = _identity(kernel, hardware, choices, choice.lowered, options, symbols, measured)
+    place = Place() if replayed else _place(kernel, identity, options, measured)
+    plan = Plan(sampler, settings.objectives, place, identity, threads=options.threads)
+    with ExitStack() as stack:
+        tape: Tape = Untaped()
+        bench: Bench | None = None
+        clock: Clock | None = None
+        order: Order | None = memory.order if memory and memory.learned else None
+        remembered = memory.remembered if memory else ()
+        if replayed:
+            header, events = replayed
+            tape = Replay(events)
+            bench = _Nothing() if header.get("measured") else None
+            order = _as_given if header.get("recalled") else None
+        elif measured:
+            arrays = random_inputs(kernel, symbols, options.seed)
+            clock = stack.enter_context(Clock(kernel, hardware, arrays, symbols, options.threads))
+            bench = clock
+        if settings.log and not replayed:
+            told = _header(written or kernel, hardware, options, sampler, measured)
+            told["recalled"] = order is not None or bool(remembered)
+            tape = stack.enter_context(Recorder(settings.log, told))
+        noted = memory.note if memory else lambda _: None
+        found = search(
+            model, options.tune, options.seed, bench, plan, tape, remembered, order, tell, noted
+        )
+        if found.best and not found.interrupted and hardware.toolchain is not None:
+            text = emit_c(found.best.lowered, hardware, bound).text
+            tape.check("c", sha256(text.encode()).hexdigest())
     if clock and clock.fault and found.best is None and found.trials:
         raise clock.fault
-    score = found.score if found.best else None
-    tuning = Tuning(
-        found.trials, found.failed, found.measured, found.first, score, found.interrupted
+    return Tuned(found.best, _tuning(found, plan, model, memory))
+
+
+def _as_given(ranked: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Stand for an order whose outcome the log has."""
+    return ranked
+
+
+class _Nothing:
+    """Stands for the machine in a replay, whose log holds all that it would say."""
+
+    def __call__(self, candidates: Sequence[Candidate], rounds: int) -> list[None]:
+        """Is not called."""
+        raise AssertionError("a replay measures nothing")
+
+    def code_bytes(self, candidate: Candidate) -> int:
+        """Is not called."""
+        raise AssertionError("a replay measures nothing")
+
+
+def _identity(
+    kernel: Kernel,
+    hardware: Accelerator,
+    choices: Space,
+    first: LoweredKernel,
+    options: Options,
+    symbols: Mapping[str, int],
+    measured: bool,
+) -> dict[str, str]:
+    """Return what a study is about: only workers that agree in all of it share one."""
+    words = [(choice.name, choice.options) for choice in choices.choices]
+    found = {
+        "kernel": f"{kernel.name} {_digest(print_kernel(kernel))}",
+        "description": f"{hardware.name} {hardware.digest[:16]}",
+        "space": _digest(repr(words)),
+        "threads": str(options.threads),
+        "sizes": ",".join(f"{name}={size}" for name, size in sorted(symbols.items())),
+        "machine": "none",
+    }
+    if measured:
+        machine = this_machine(hardware)
+        found["machine"] = f"{machine.cpu}, {machine.compiler}"
+        # What is measured is the emitted code: a change of how it is emitted begins anew.
+        found["code"] = _digest(emit_c(first, hardware, bind_extents(kernel)).text)
+    return found
+
+
+def _place(kernel: Kernel, identity: Mapping[str, str], options: Options, measured: bool) -> Place:
+    """Return where the study lives."""
+    place, folder = options.search.place, options.search.folder
+    name = f"{kernel.name}-{_digest(json.dumps(identity, sort_keys=True))[:12]}"
+    if place.lasts:
+        return Place(place.path, place.url, place.name or name)
+    if measured and folder is not None:
+        return Place(folder / "studies" / f"{name}.journal", name=name)
+    return Place(name=name)
+
+
+def _header(
+    kernel: Kernel, hardware: Accelerator, options: Options, sampler: str, measured: bool
+) -> dict[str, Any]:
+    assert options.tune is not None
+    return {
+        "isamap": __version__,
+        "kernel": print_kernel(kernel),
+        "hardware": hardware.name,
+        "description": hardware.digest,
+        "machine": asdict(this_machine(hardware)),
+        "threads": options.threads,
+        "seed": options.seed,
+        "trials": options.tune.trials,
+        "seconds": options.tune.seconds,
+        "sampler": sampler,
+        "objectives": list(options.search.objectives),
+        "instruction": options.instruction,
+        "rewrite": None if options.rewrite is None else list(options.rewrite),
+        "measured": measured,
+    }
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _tuning(found: Found, plan: Plan, model: Model, memory: Memory | None) -> Tuning:
+    beside = found.beside
+    rows = tuple(FrontRow(scored.values, _changes(model, scored.point)) for scored in found.front)
+    return Tuning(
+        found.trials,
+        found.failed,
+        found.measured,
+        found.first,
+        found.score,
+        found.interrupted,
+        dropped=found.dropped,
+        others=found.others,
+        sampler=plan.sampler,
+        objectives=plan.objectives,
+        ratio=beside.ratio if beside else None,
+        spread=beside.spread if beside else None,
+        rounds=len(beside.samples) if beside else 0,
+        proved=beside is not None and beside.verdict == "faster",
+        changes=_changes(model, found.best.point) if found.best else (),
+        study=plan.place.name or "",
+        place=str(plan.place),
+        records=str(memory.records.path) if memory and memory.records else None,
+        learned=memory.told if memory else "",
+        front=rows,
     )
-    return Tuned(found.best, tuning)
 
 
-def _remembered(model: Model, records: Records, key: Key) -> list[tuple[int, ...]]:
-    try:
-        earlier = records.read(key)
-    except OSError as error:
-        text = f"cannot read the records '{records.path}': {error.strerror}"
-        raise ArgumentsError(fail("E737", text)) from error
-    assignments = [recalled(model.space, record) for record in earlier]
-    points = dict.fromkeys(model.point(a) for a in assignments if a is not None)
-    return list(points)[:_REMEMBERED]
-
-
-def _append(records: Records, key: Key, record: Record) -> None:
-    try:
-        records.append(key, record)
-    except OSError as error:
-        text = f"cannot write the records '{records.path}': {error.strerror}"
-        raise ArgumentsError(fail("E737", text)) from error
+def _changes(model: Model, point: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the choices in which a point differs from the first schedule."""
+    return tuple(
+        f"{choice.name}={choice.options[number]}"
+        for choice, number, first in zip(model.space.choices, point, model.first, strict=True)
+        if number != first
+    )

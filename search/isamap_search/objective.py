@@ -1,9 +1,9 @@
 """What a schedule is worth: by the cost model, and by the clock."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from isamap.diagnostics import ScheduleError
 from isamap.hw.accelerator import Accelerator
@@ -22,20 +22,14 @@ Point: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A schedule that can be lowered, and the cycles that the model expects."""
+    """A schedule that can be lowered, the cycles that the model expects, and what they are made of
+    (see :class:`isamap.lower.cost.Estimate`)."""
 
     point: Point
     schedule: Schedule
     lowered: LoweredKernel
     cycles: float
-
-
-class Measure(Protocol):
-    """Times candidates on the machine itself."""
-
-    def __call__(self, candidates: Sequence[Candidate]) -> Sequence[float | None]:
-        """Return seconds a run for each, timed in turns; None for one that failed."""
-        ...
+    parts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -83,8 +77,8 @@ class Model:
             return None
         if excess(lowered, self.accelerator):
             return None
-        cycles = estimate(lowered, self.accelerator, self.symbols).cycles
-        return Candidate(point, schedule, lowered, cycles)
+        cost = estimate(lowered, self.accelerator, self.symbols)
+        return Candidate(point, schedule, lowered, cost.cycles, cost.parts)
 
 
 def rank(

@@ -38,8 +38,11 @@ Run = Callable[..., Done]
 
 
 @pytest.fixture
-def isamap(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs the command line in this process."""
+def isamap(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Run:
+    """Return a function that runs the command line in this process, as a user without a past."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
     def run(*arguments: object) -> Done:
         capsys.readouterr()

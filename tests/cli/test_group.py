@@ -9,7 +9,7 @@ from isamap import __version__
 from isamap.cli import main
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ["map", "run", "match", "check", "hw"]
+COMMANDS = ["map", "run", "match", "replay", "check", "hw"]
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,6 +45,15 @@ def test_help_teaches(command: str, capsys: pytest.CaptureFixture[str]) -> None:
         ["map", "x.ir", "--hw", "portable_c", "--tune", "fast"],
         ["map", "x.ir", "--hw", "portable_c", "--tune", "0"],
         ["map", "x.ir", "--hw", "portable_c", "--threads", "0"],
+        ["map", "x.ir", "--hw", "portable_c", "--sampler", "tpe"],
+        ["map", "x.ir", "--hw", "portable_c", "--study", "file"],
+        ["map", "x.ir", "--hw", "portable_c", "--log", "file"],
+        ["map", "x.ir", "--hw", "portable_c", "--tune", "5", "--sampler", "best"],
+        ["map", "x.ir", "--hw", "portable_c", "--tune", "5", "--objective", "size"],
+        ["map", "x.ir", "--hw", "portable_c", "--tune", "5", "--objective", "time,time"],
+        ["map", "x.ir", "--hw", "portable_c", "--tune", "5", "--objective", "time,taste"],
+        ["map", "x.ir", "--hw", "portable_c", "--tune", "5", "--records", "f", "--no-records"],
+        ["replay"],
         ["check"],
         ["hw", "show"],
     ],

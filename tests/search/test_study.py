@@ -1,164 +1,209 @@
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
-from isamap.diagnostics import ScheduleError, fail
-from isamap.lower.nodes import LoweredKernel
-from isamap.schedule.schedule import Schedule
 from isamap_search.budget import Budget
-from isamap_search.objective import Candidate, Model, Point, rank
+from isamap_search.objective import Candidate, Point, rank
+from isamap_search.plan import Measured, Plan
+from isamap_search.settings import SAMPLERS, Place
 from isamap_search.study import search
-
-
-@dataclass(frozen=True)
-class _Choice:
-    name: str
-    options: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class _Bowl:
-    """A space whose cycles are the distance from (5, 3, 1); ``b`` and ``c`` may not be equal."""
-
-    choices: tuple[_Choice, ...] = (
-        _Choice("a", tuple(range(8))),
-        _Choice("b", tuple(range(6))),
-        _Choice("c", tuple(range(4))),
-    )
-
-    @property
-    def first(self) -> Mapping[str, int]:
-        return {"a": 0, "b": 1, "c": 0}
-
-    def build(self, assignment: Mapping[str, int]) -> Schedule:
-        if assignment["b"] == assignment["c"]:
-            raise ScheduleError(fail("E400", "b is c"))
-        return Schedule(())
-
-
-class _Distance(Model):
-    """The bowl's cycles, without lowering anything."""
-
-    def _make(self, point: Point) -> Candidate | None:
-        try:
-            schedule = self.space.build(self.assignment(point))
-        except ScheduleError:
-            return None
-        return Candidate(point, schedule, LoweredKernel("k", (), (), ()), _distance(point))
-
-
-def _distance(point: Point) -> float:
-    return 10.0 + sum((x - y) ** 2 for x, y in zip(point, (5, 3, 1), strict=True))
-
-
-def _model() -> Model:
-    nothing = cast(Any, None)
-    return _Distance(nothing, nothing, cast(Any, _Bowl()), {})
+from tests.search.bowl import FIRST, POINTS, Bench, distance, model
 
 
 def test_ranking_finds_the_best_of_the_model() -> None:
-    assert rank(_model(), 100, seed=0)[0].point == (5, 3, 1)
+    assert rank(model(), 100, seed=0)[0].point == (5, 3, 1)
 
 
 def test_ranking_is_sorted_and_leaves_out_what_cannot_be_built() -> None:
-    ranked = rank(_model(), 60, seed=1)
+    ranked = rank(model(), 60, seed=1)
     assert [c.cycles for c in ranked] == sorted(c.cycles for c in ranked)
     assert all(c.point[1] != c.point[2] for c in ranked)
 
 
 def test_ranking_ends_when_the_space_is_used_up() -> None:
-    assert len(rank(_model(), 10_000, seed=0)) == 8 * 6 * 4 - 8 * 4
+    assert len(rank(model(), 10_000, seed=0)) == POINTS
 
 
 def test_the_search_finds_the_best_of_the_model() -> None:
-    found = search(_model(), Budget(trials=20), seed=0)
+    found = search(model(), Budget(trials=20), seed=0)
     assert found.best is not None
     assert (found.best.point, found.score, found.measured) == ((5, 3, 1), 10.0, False)
 
 
+@pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("trials", [1, 7, 30])
-def test_the_same_seed_gives_the_same_search(trials: int) -> None:
-    assert search(_model(), Budget(trials), 3) == search(_model(), Budget(trials), 3)
+def test_the_same_seed_gives_the_same_search(sampler: str, trials: int) -> None:
+    plan = Plan(sampler=sampler)
+    first, second = (search(model(), Budget(trials), 3, plan=plan) for _ in range(2))
+    assert first == second
+
+
+def test_another_seed_gives_another_search() -> None:
+    bench = [Bench() for _ in range(2)]
+    one, two = (search(model(), Budget(40), seed, bench[seed]).values for seed in range(2))
+    assert one != two
 
 
 @pytest.mark.parametrize("trials", [1, 2, 5, 25])
 def test_the_budget_of_trials_is_kept(trials: int) -> None:
-    assert search(_model(), Budget(trials), seed=0).trials == trials
+    assert search(model(), Budget(trials), seed=0).trials == trials
+    assert search(model(), Budget(trials), seed=0, bench=Bench()).trials == trials
 
 
 def test_the_first_schedule_is_always_tried() -> None:
-    found = search(_model(), Budget(trials=1), seed=0)
-    assert found.first == _distance((0, 1, 0))
+    found = search(model(), Budget(trials=1), seed=0)
+    assert found.first == distance(FIRST)
     assert found.best is not None
 
 
-def test_the_clock_overrules_the_model() -> None:
-    def measure(candidates: Sequence[Candidate]) -> list[float | None]:
-        return [1.0 + abs(c.point[0] - 6) + abs(c.point[1] - 4) for c in candidates]
-
-    found = search(_model(), Budget(trials=60), seed=0, measure=measure)
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_the_clock_overrules_the_model(sampler: str) -> None:
+    bench = Bench(lambda point: 1.0 + abs(point[0] - 6) + abs(point[1] - 4))
+    found = search(model(), Budget(trials=90), 0, bench, Plan(sampler=sampler))
     assert found.measured
     assert found.best is not None
-    assert found.best.point[:2] == (6, 4)
+    assert found.score is not None
+    assert found.score <= 2.0
+    assert found.beside is not None
+    assert found.beside.verdict == "faster"
+
+
+def test_noise_does_not_hide_what_is_faster() -> None:
+    found = search(model(), Budget(trials=60), 0, Bench(noise=0.1))
+    assert found.best is not None
+    assert distance(found.best.point) <= 12.0
+
+
+def test_the_first_schedule_stays_where_nothing_is_faster() -> None:
+    bench = Bench(lambda point: 1.0 if point == FIRST else 1.1)
+    found = search(model(), Budget(trials=30), 0, bench)
+    assert found.best is not None
+    assert found.best.point == FIRST
+    assert found.beside is None
+    assert found.score == found.first == 1.0
+
+
+def test_incumbents_are_timed_again_beside_their_challengers() -> None:
+    bench = Bench()
+    search(model(), Budget(trials=20), 0, bench)
+    races = [points for points, rounds in bench.asked if rounds == 3]  # each begins so
+    assert all(FIRST in points for points in races)
+    best = FIRST
+    for points in races:
+        assert best in points
+        best = min(points, key=distance)
 
 
 def test_what_fails_is_counted_and_never_the_best() -> None:
-    def measure(candidates: Sequence[Candidate]) -> list[float | None]:
-        return [None if c.point[0] == 5 else _distance(c.point) for c in candidates]
-
-    found = search(_model(), Budget(trials=30), seed=0, measure=measure)
+    bench = Bench(lambda point: None if point[0] == 5 else distance(point))
+    found = search(model(), Budget(trials=30), 0, bench)
     assert found.failed > 0
     assert found.best is not None
     assert found.best.point[0] != 5
 
 
+def test_where_the_first_schedule_fails_another_is_found() -> None:
+    bench = Bench(lambda point: None if point == FIRST else distance(point))
+    found = search(model(), Budget(trials=30), 0, bench)
+    assert found.first is None
+    assert found.best is not None
+    assert found.best.point == (5, 3, 1)
+
+
 def test_nothing_is_found_where_all_fail() -> None:
-    found = search(_model(), Budget(trials=5), 0, measure=lambda c: [None] * len(c))
-    assert found.best is None
+    found = search(model(), Budget(trials=5), 0, Bench(lambda _: None))
+    assert (found.best, found.score) == (None, None)
     assert (found.trials, found.failed) == (5, 5)
 
 
+def test_hopeless_candidates_end_after_few_repeats() -> None:
+    bench = Bench()
+    found = search(model(), Budget(trials=30), 0, bench)
+    assert found.dropped > 5
+    repeats: dict[Point, int] = {}
+    for points, rounds in bench.asked:
+        for point in points:
+            repeats[point] = repeats.get(point, 0) + rounds
+    assert sum(count == 3 for count in repeats.values()) >= found.dropped
+
+
 def test_an_interruption_keeps_what_was_found() -> None:
-    calls = 0
+    class Interrupted(Bench):
+        def __call__(
+            self, candidates: Sequence[Candidate], rounds: int
+        ) -> list[list[float] | None]:
+            if len(self.asked) == 8:
+                raise KeyboardInterrupt
+            return super().__call__(candidates, rounds)
 
-    def measure(candidates: Sequence[Candidate]) -> list[float | None]:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            raise KeyboardInterrupt
-        return [_distance(c.point) for c in candidates]
-
-    found = search(_model(), Budget(trials=100), seed=0, measure=measure)
+    found = search(model(), Budget(trials=100), 0, Interrupted())
     assert found.interrupted
     assert found.best is not None
-    assert found.trials == 8
+    assert found.score == pytest.approx(distance(found.best.point))
+    assert 0 < found.trials < 100
 
 
 def test_remembered_points_are_tried() -> None:
-    found = search(_model(), Budget(trials=2), 0, remembered=[(7, 5, 3)])
-    assert (7, 5, 3) in dict(found.scores)
+    found = search(model(), Budget(trials=2), 0, remembered=[(7, 5, 3)])
+    assert (7, 5, 3) in dict(found.values)
+
+
+def test_the_order_that_is_given_replaces_the_models() -> None:
+    found = search(model(), Budget(trials=3), 0, order=lambda ranked: ranked[::-1])
+    worst = rank(model(), 36, seed=0)[-1].point
+    assert worst in dict(found.values)
 
 
 def test_a_budget_of_seconds_ends_the_search() -> None:
-    found = search(_model(), Budget(seconds=0.5), seed=0)
+    found = search(model(), Budget(seconds=0.5), seed=0)
     assert found.best is not None
-
-
-def test_a_study_is_kept_in_a_journal(tmp_path: Path) -> None:
-    journal = tmp_path / "study.log"
-    first = search(_model(), Budget(trials=5), 0, storage=journal)
-    size = journal.stat().st_size
-    assert size > 0
-    second = search(_model(), Budget(trials=5), 0, storage=journal)
-    assert journal.stat().st_size > size
-    assert first.best is not None
-    assert second.best is not None
 
 
 def test_progress_is_told() -> None:
     told: list[str] = []
-    search(_model(), Budget(trials=6), 0, tell=told.append)
+    search(model(), Budget(trials=6), 0, tell=told.append)
     assert told[-1] == "tune: 6 of 6 tried, best 10 cycles"
+    search(model(), Budget(trials=6), 0, Bench(lambda point: 1e-3), tell=told.append)
+    assert told[-2] == "tune: 6 of 6 tried, best 1 ms, 1 times the first schedule's"
+    assert told[-1] == "tune: comparing the best with the first schedule"
+
+
+def test_measurements_are_noted_with_their_ratio_to_the_first() -> None:
+    noted: list[Measured] = []
+    search(model(), Budget(trials=12), 0, Bench(), noted=noted.append)
+    assert {one.candidate.point for one in noted} > {FIRST}
+    for one in noted:
+        assert one.seconds == pytest.approx(distance(one.candidate.point))
+        assert one.ratio == pytest.approx(distance(one.candidate.point) / distance(FIRST))
+        assert one.rounds >= 3
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "nsga2", "random"])
+def test_several_objectives_have_a_front(sampler: str) -> None:
+    plan = Plan(sampler=sampler, objectives=("time", "size"))
+    found = search(model(), Budget(trials=60), 0, Bench(), plan)
+    assert found.best is not None
+    assert found.front[0].point == found.best.point
+    times, sizes = zip(*(scored.values for scored in found.front), strict=True)
+    assert list(times) == sorted(times)
+    assert list(sizes) == sorted(sizes, reverse=True)
+    assert len(found.front) > 1
+    for point, values in found.values:
+        assert any(
+            all(a <= b for a, b in zip(scored.values, values, strict=True))
+            for scored in found.front
+        ), point
+
+
+def test_a_study_in_a_journal_goes_on_where_it_ended(tmp_path: Path) -> None:
+    plan = Plan(place=Place(path=tmp_path / "study"))
+    first = search(model(), Budget(trials=10), 0, Bench(), plan)
+    again = search(model(), Budget(trials=10), 0, Bench(), plan)
+    more = search(model(), Budget(trials=25), 0, Bench(), plan)
+    assert (first.trials, again.trials, more.trials) == (10, 0, 15)
+    assert again.others == 10
+    assert again.best is not None
+    assert first.best is not None
+    assert again.best.point == first.best.point
+    assert again.values == first.values

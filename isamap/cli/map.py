@@ -76,7 +76,6 @@ def command(
 ) -> int:
     """Run the path and print its report; return the exit code."""
     from isamap.cli.emit import check_emit, write_c
-    from isamap.cli.output import check_file
     from isamap.cli.text import report_lines
     from isamap.diagnostics import fail
     from isamap.pipeline.facts import report_facts
@@ -102,7 +101,6 @@ def command(
             kernel = load_kernel(path, dict(sizes), name)
         with clock.stage("hardware"):
             machine = load_hardware(hardware, trust)
-        check_file(records)
         if emit:
             check_emit(emit, machine)
         report = make_report(kernel, machine, options, clock)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from isamap.cli.output import check_file
 from isamap_search.budget import Budget
 from isamap_search.settings import OBJECTIVES, SAMPLERS, Place, Settings, state_folder
 
@@ -265,6 +266,7 @@ def search_options(
         "--log": log,
         "--objective": objectives != ("time",),
     }
+    check_file(records)
     named = [name for name, value in given.items() if value]
     if tune is None:
         if named and named != ["--records"]:
@@ -276,6 +278,8 @@ def search_options(
         place = Place(url=storage, name=study)
     else:
         place = Place(path=Path(study)) if study is not None else Place()
+    check_file(log)
+    check_file(place.path, folders=True)
     folder = state_folder()
     kept = None if forget else records or folder / "records.jsonl"
     return SearchOptions(kept, Settings(sampler, objectives, place, folder, log))

@@ -77,7 +77,6 @@ def command(
         kernel = load_kernel(path, dict(sizes), name)
         machine = load_hardware(hardware, trust)
         check_file(outputs)
-        check_file(records)
         given = None if inputs is None else read_arrays(inputs)
         execution = compute(kernel, machine, given, options, tell)
     assert execution.outputs is not None

@@ -46,6 +46,8 @@ def test_other_sizes_are_refused(text: str) -> None:
         ("map", "--emit", "file/x.c", "is no folder"),
         ("map", "--emit", "file", "it is no folder"),
         ("map", "--records", "none/r.jsonl", "there is no folder"),
+        ("map", "--log", "none/mm.log", "there is no folder"),
+        ("run", "--study", "file/study", "is no folder"),
         ("prove", "--save", "none/proof.json", "there is no folder"),
         ("prove", "--save", ".", "it is a folder"),
         ("run", "--outputs", "none/out.npz", "there is no folder"),
@@ -69,7 +71,8 @@ def test_files_that_cannot_be_written_are_told_before_the_work(
     monkeypatch.setattr("isamap.pipeline.compute.map_kernel", work)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
-    done = isamap(command, matmul, "--hw", "portable_c", option, path)
+    searched = ["--tune", "2"] if option in ("--log", "--study") else []
+    done = isamap(command, matmul, "--hw", "portable_c", option, path, *searched)
     assert done.code == 1
     assert f"error[E732]: cannot write '{path}'" in done.err
     assert why in done.err

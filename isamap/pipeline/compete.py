@@ -6,7 +6,7 @@ from math import inf
 
 from isamap.diagnostics import NoMappingError
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.nodes import Kernel
+from isamap.ir.nodes import Kernel, Op
 from isamap.lower.choose import Choice, choose
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import needles
@@ -132,12 +132,18 @@ def _rewritten(
 def _limits(
     current: Competed, choice: Choice, symbols: Mapping[str, int]
 ) -> list[tuple[float, float]]:
-    """Return for each statement the cycles of its calls and its estimate, as chosen."""
+    """Return for each statement the cycles of its calls and its estimate, as chosen.
+
+    Where other instructions compute operands before, their calls count: all of the estimate does.
+    """
     limits = []
     for scheduled, tried in zip(choice.schedule.statements, choice.alternatives, strict=True):
         estimates = [
             a.estimate.cycles for a in tried if a.mapping == scheduled.mapping and a.estimate
         ]
         calls = issue_cycles(scheduled.mapping, current.kernel, symbols)
-        limits.append((calls, min(estimates, default=inf)))
+        cycles = min(estimates, default=inf)
+        fed = scheduled.mapping.matching.fed
+        computed = any(isinstance(expr, Op) for _, expr in fed)
+        limits.append((cycles if computed and cycles < inf else calls, cycles))
     return limits

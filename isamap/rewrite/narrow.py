@@ -25,7 +25,7 @@ def narrow_arithmetic(kernel: Kernel, number: int) -> Iterator[Rewriting]:
     statement = kernel.statements[number]
     known = intervals_before(kernel, number)
     for region in dict.fromkeys(_regions(statement.value)):
-        for dtype in _narrower(region.dtype, statement):
+        for dtype in narrower(region.dtype, statement):
             narrowed = Retyped(statement, known, region.dtype, dtype)
             inner = narrowed.of(region)
             if inner is None:
@@ -65,5 +65,6 @@ def _leaves(expr: Op) -> Iterator[Expr]:
             yield arg
 
 
-def _narrower(wide: DType, statement: Statement) -> Iterator[DType]:
+def narrower(wide: DType, statement: Statement) -> Iterator[DType]:
+    """Yield the narrower integer types that are tried in a statement."""
     return (dtype for dtype in narrow_types(statement) if dtype.bits < wide.bits)

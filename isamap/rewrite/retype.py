@@ -47,6 +47,18 @@ class Retyped:
             case _:
                 return self._leaf(expr)
 
+    def part(self, expr: Expr) -> Expr | None:
+        """Return an expression in the other type, None if its values do not fit; literals stay."""
+        if isinstance(expr, Literal):
+            return None
+        before = dict(self.unknown), dict(self.conditions), list(self.results)
+        found = self.of(expr)
+        if found is None:
+            self.unknown, self.conditions, self.results = before
+        else:
+            self.results.append(self._term(expr))
+        return found
+
     @property
     def given(self) -> str:
         """The ranges of what the region reads."""

@@ -7,6 +7,7 @@ from isamap.ir.nodes import Statement
 from isamap.rewrite.contraction import contract
 from isamap.rewrite.narrow import narrow_arithmetic
 from isamap.rewrite.narrow_copies import narrow_copies
+from isamap.rewrite.narrow_factors import narrow_factors
 from isamap.rewrite.offset import flip_sign, zero_points
 from isamap.rewrite.rule import Rule
 from isamap.rewrite.shape import Shapes
@@ -22,6 +23,7 @@ RULES: tuple[Named, ...] = (
     ("zero-points", zero_points),
     ("narrow-arithmetic", narrow_arithmetic),
     ("narrow-copies", narrow_copies),
+    ("narrow-factors", narrow_factors),
     ("split-terms", split_terms),
     ("winograd", winograd),
 )

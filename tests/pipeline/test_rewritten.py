@@ -174,3 +174,13 @@ def test_what_rewriting_enables_is_listed_with_its_mappings() -> None:
     assert way.rewriting.rule == "insert-identity"
     found = {m.matching.needle.name for one in way.enumerations for m in one.mappings}
     assert instruction in found
+
+
+def test_what_other_instructions_compute_before_counts_in_the_competition() -> None:
+    """A sum of products that are computed before is cheap only in its own calls."""
+    kernel = _kernel(
+        "in A : u8[32, 32]; const B : s8[32, 32]; in Z : u8[]; out Y : s32[32, 32]",
+        "Y[m, n] += (s32(A[m, k]) - s32(Z[])) * s32(B[k, n])",
+    )
+    report = _report(kernel, load_hardware("x86_avx2"))
+    assert [r.rule for r in report.result.rewritings] == ["zero-points"]

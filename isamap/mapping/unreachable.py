@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from isamap.ir.nodes import Access, Expr, Literal
+from isamap.ir.nodes import Access, Expr, Literal, Op
 from isamap.ir.printer import print_expr
 from isamap.mapping.fit import fit_or_why
 from isamap.mapping.fragment import Fragment, Reference
@@ -11,6 +11,9 @@ from isamap.mapping.produce import Producer, Producers, access_of
 
 DEPTH = 4
 """Movements and instructions one after the other that are looked through."""
+
+OTHERS = 3
+"""Further ones that are named beside the nearest."""
 
 
 def missing(
@@ -29,11 +32,13 @@ def missing(
     makers = producers.making(wanted)
     if not makers:
         return f"no instruction writes {kind} in {wanted.storage}; {_needed(expr, kind, wanted)}"
-    found: list[tuple[int, str]] = []
+    found: list[tuple[int, str, str]] = []
     for maker in makers:
+        if isinstance(expr, Op) and _only_loads(producers, maker):
+            continue  # What is still to be computed is neither in memory nor a constant.
         for bound in bindings(maker.value, expr):
             if (why := _fails(producers, maker, bound, wanted, references, depth)) is not None:
-                found.append(why)
+                found.append((*why, maker.entry.name))
     if not found:
         verb = "loads" if isinstance(expr, Access | Literal) else "computes"
         return (
@@ -41,7 +46,21 @@ def missing(
             f"{_needed(expr, kind, wanted)}"
         )
     # Movements that reach memory come nearest.
-    return min(found)[1]
+    nearest = min(found)
+    others = sorted({name for _, _, name in found} - {nearest[2]})
+    if not others:
+        return nearest[1]
+    shown = ", ".join(others[:OTHERS]) + (", ..." if len(others) > OTHERS else "")
+    return f"{nearest[1]}; nor does {shown} bring it there"
+
+
+def _only_loads(producers: Producers, maker: Producer) -> bool:
+    """Return whether a producer only moves what lies in memory, or a constant."""
+    if not isinstance(maker.value, Access):
+        return False
+    storage = maker.entry.instruction.operand(maker.value.buffer).storage
+    assert storage is not None
+    return producers.is_memory(storage) or producers.is_immediate(storage)
 
 
 def kind_of(wanted: Fragment) -> str:
@@ -56,7 +75,7 @@ def _needed(expr: Expr, kind: str, wanted: Fragment) -> str:
         case Literal():
             return f"missing is one that sets {kind} in {wanted.storage} to {expr.text}"
         case _:
-            return f"missing is one that leaves {print_expr(expr)} as {kind} in {wanted.storage}"
+            return f"missing is one that leaves it as {kind} in {wanted.storage}"
 
 
 def _fails(

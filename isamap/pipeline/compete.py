@@ -1,10 +1,10 @@
 """Which kernel is mapped: the one that was written, or one that it can be rewritten to."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
-from isamap.diagnostics import NoMappingError
+from isamap.diagnostics import Diagnostic, NoMappingError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Op
 from isamap.lower.choose import Choice, choose
@@ -94,7 +94,7 @@ def compete(
                 current.refused,
             )
         elif fault is not None:
-            raise fault
+            raise _with_notes(fault, current.refused)
         if choice is None:
             return current
     before = current
@@ -107,6 +107,12 @@ def compete(
     return Competed(
         current.kernel, current.enumerations, choice, current.rewritings, current.refused
     )
+
+
+def _with_notes(fault: NoMappingError, refused: Sequence[str]) -> NoMappingError:
+    """Return a fault that also tells the rewritings that would have been looked at."""
+    notes = tuple(Diagnostic("", f"not rewritten by {r}", severity="note") for r in refused)
+    return NoMappingError([replace(d, notes=(*d.notes, *notes)) for d in fault.diagnostics])
 
 
 def _rewritten(

@@ -1,6 +1,7 @@
 """Rewritten kernels compete with the one that was written, which stays the judge."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -184,3 +185,40 @@ def test_what_other_instructions_compute_before_counts_in_the_competition() -> N
     )
     report = _report(kernel, load_hardware("x86_avx2"))
     assert [r.rule for r in report.result.rewritings] == ["zero-points"]
+
+
+MAX_PLUS = """\
+format: 1
+name: max_plus
+title: sums of pairs and their maximum
+extends: base.yaml
+source: made for tests
+instructions:
+  - semantics: |
+      instruction max_plus {
+        in a : s32[4, 4] @ t   in b : s32[4, 4] @ t   inout c : s32[4, 4] @ t
+        c[i, j] max= a[i, k] + b[k, j]
+      }
+    throughput: 1
+    latency: 1
+    units: alu
+"""
+
+
+def test_rules_that_were_refused_are_told_where_no_code_can_be_made(tmp_path: Path) -> None:
+    """Sums may wrap, so that a maximum is not taken out of them; and nothing else adds."""
+    misfits = Path(__file__).parents[1] / "explain" / "misfits"
+    (tmp_path / "base.yaml").write_text((misfits / "base.yaml").read_text())
+    (tmp_path / "max_plus.yaml").write_text(MAX_PLUS)
+    kernel = _kernel(
+        "in A : s32[8, 8]; in B : s32[8, 8]; in C : s32[8, 8]; out Y : s32[8, 8]",
+        "Y[m, n] max= A[m, k] + B[k, l] + C[l, n]",
+    )
+    with pytest.raises(NoMappingError) as caught:
+        make_report(kernel, load_hardware(str(tmp_path / "max_plus.yaml")), Options())
+    (found,) = caught.value.diagnostics
+    notes = [note.message for note in found.notes]
+    assert any(
+        "no instruction that writes s32[4, 4] in t computes A[m, k] + B[k, l]" in n for n in notes
+    )
+    assert any(n.startswith("not rewritten by contract: 'max(x, y) + z = ") for n in notes)

@@ -10,12 +10,17 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
 
+from isamap.ir.hashed import Hashed
+
 
 @dataclass(frozen=True, slots=True)
 class Name:
     """An iteration variable, a symbolic extent or a loop counter."""
 
     name: str
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,16 @@ Atom: TypeAlias = Name | Div | Mod | Read
 Monomial: TypeAlias = tuple[Atom, ...]
 
 
+class _Remembered(Hashed):
+    """Room for what an index is asked again and again; no part of what it is."""
+
+    __slots__ = ("_names",)
+
+    _names: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
-class Index:
+class Index(_Remembered):
     """A polynomial: sorted ``(monomial, coefficient)`` pairs without zeros; ``()`` is the
     constant's.
 
@@ -56,6 +69,12 @@ class Index:
     """
 
     terms: tuple[tuple[Monomial, int], ...]
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            return self._keep(hash(self.terms))
 
     # --- construction ---------------------------------------------------------------------------
     def __add__(self, other: "Index | int") -> "Index":
@@ -128,21 +147,16 @@ class Index:
     @property
     def atoms(self) -> tuple[Atom, ...]:
         """The distinct atoms, in order of appearance; not those inside ``//`` and ``%``."""
-        return tuple(dict.fromkeys(atom for m, _ in self.terms for atom in m))
+        return tuple(dict.fromkeys([atom for m, _ in self.terms for atom in m]))
 
     @property
     def names(self) -> frozenset[str]:
         """All variables and symbols that occur, those inside ``//``, ``%`` and reads included."""
-        found: set[str] = set()
-        for atom in self.atoms:
-            match atom:
-                case Name(name):
-                    found.add(name)
-                case Div(value, _) | Mod(value, _):
-                    found |= value.names
-                case Read(_, indices):
-                    found.update(*(index.names for index in indices))
-        return frozenset(found)
+        try:
+            return self._names
+        except AttributeError:
+            object.__setattr__(self, "_names", _names(self.terms))
+            return self._names
 
     @property
     def reads(self) -> tuple[Read, ...]:
@@ -257,6 +271,20 @@ class Index:
         return text
 
 
+def _names(terms: Iterable[tuple[Monomial, int]]) -> frozenset[str]:
+    found: set[str] = set()
+    for monomial, _ in terms:
+        for atom in monomial:
+            match atom:
+                case Name(name):
+                    found.add(name)
+                case Div(value, _) | Mod(value, _):
+                    found |= value.names
+                case Read(_, indices):
+                    found.update(*(index.names for index in indices))
+    return frozenset(found)
+
+
 def const(value: int) -> Index:
     """Return a number."""
     return Index((((), value),)) if value else Index(())
@@ -309,7 +337,9 @@ def _from_pairs(pairs: Iterable[tuple[Monomial, int]]) -> Index:
     sums: dict[Monomial, int] = {}
     for monomial, c in pairs:
         sums[monomial] = sums.get(monomial, 0) + c
-    kept = [(m, c) for m, c in sums.items() if c]
+    kept = [pair for pair in sums.items() if pair[1]]
+    if len(kept) < 2:
+        return Index(tuple(kept))
     # Constants last, longer products first, then by name: the order in which people write.
     kept.sort(key=lambda pair: (-len(pair[0]), [_atom_key(atom) for atom in pair[0]]))
     return Index(tuple(kept))

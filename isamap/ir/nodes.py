@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from isamap.diagnostics import Span
 from isamap.ir.dtype import DType
+from isamap.ir.hashed import Hashed
 from isamap.ir.index import Index
 
 Role: TypeAlias = OneOf["in", "const", "table", "out", "inout", "local"]
@@ -42,7 +43,7 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class Access(Hashed):
     """An element of a buffer; ``indices`` has one expression per dimension.
 
     ``contents`` are those of a table.
@@ -53,6 +54,12 @@ class Access:
     dtype: DType
     span: Span | None = _span()
     contents: Contents | None = field(default=None, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            return self._keep(hash((self.buffer, self.indices, self.dtype)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +72,19 @@ class Coordinate:
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class Op(Hashed):
     """An operation of :data:`isamap.ir.operations.OPERATIONS` on typed arguments."""
 
     op: str
     args: tuple["Expr", ...]
     dtype: DType
     span: Span | None = _span()
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            return self._keep(hash((self.op, self.args, self.dtype)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +247,10 @@ class Instruction:
 
     def operand(self, name: str) -> Buffer:
         """Return the operand called ``name``."""
-        return next(b for b in self.operands if b.name == name)
+        for operand in self.operands:
+            if operand.name == name:
+                return operand
+        raise KeyError(name)
 
     @property
     def places(self) -> tuple[Buffer, ...]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
+from operator import is_
 
 from isamap.ir.dtype import DType
 from isamap.ir.index import Div, Index, Mod, Name, Read, const, var
@@ -62,11 +64,15 @@ def substitute_expr(expr: Expr, values: Mapping[str, Index | int]) -> Expr:
     """Return an expression with names replaced in all of its indices."""
     match expr:
         case Access(_, indices, _):
-            return replace(expr, indices=tuple(i.substitute(values) for i in indices))
+            changed = tuple([i.substitute(values) for i in indices])
+            if all(map(is_, changed, indices)):
+                return expr
+            return replace(expr, indices=changed)
         case Coordinate(index, _):
             return replace(expr, index=index.substitute(values))
         case Op(_, args, _):
-            return replace(expr, args=tuple(substitute_expr(arg, values) for arg in args))
+            parts = tuple([substitute_expr(arg, values) for arg in args])
+            return expr if all(map(is_, parts, args)) else replace(expr, args=parts)
         case Reduce(_, _, body, _):
             return replace(expr, body=substitute_expr(body, values))
         case Literal():
@@ -173,6 +179,7 @@ def _least(dtype: DType, sign: str) -> str:
     return str(dtype.lowest if sign else dtype.highest)
 
 
+@lru_cache(maxsize=64)
 def bind_extents(kernel: Kernel) -> Kernel:
     """Return the kernel with the extents that have a value replaced by it everywhere."""
     values = {e.name: e.value for e in kernel.extents if e.value is not None}

@@ -23,10 +23,11 @@ def excess(lowered: LoweredKernel, accelerator: Accelerator) -> str | None:
     The compiler of a machine with a toolchain spills what its registers cannot hold, so only
     scratchpads are limits there.
     """
-    use = peak_use(lowered, accelerator)
-    for storage in accelerator.storages:
-        needed, capacity = use.get(storage.name, 0), _capacity(storage, accelerator)
-        if capacity is not None and needed > capacity:
+    limits = [(s, c) for s in accelerator.storages if (c := _capacity(s, accelerator)) is not None]
+    use = peak_use(lowered, accelerator) if limits else {}
+    for storage, capacity in limits:
+        needed = use.get(storage.name, 0)
+        if needed > capacity:
             unit = "bytes" if storage.kind == "scratchpad" else "registers"
             return (
                 f"{lowered.name} needs {needed} {unit} of {storage.name}, which has {capacity}: "

@@ -17,7 +17,7 @@ from isamap.mapping.matching import Enumeration
 from isamap.mapping.pattern import size
 from isamap.mapping.produce import Producers
 from isamap.schedule.first import first_schedule
-from isamap.schedule.rank import ranked
+from isamap.schedule.rank import Ranked, Ranking
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
 RANKED = 512
@@ -98,20 +98,23 @@ def alternatives(
     threads: int,
     symbols: Mapping[str, int] | None,
     producers: Producers,
+    order: Ranking | None = None,
 ) -> tuple[Alternative, ...]:
-    """Return the mappings of one statement that were tried, in the order of the enumeration."""
+    """Return the mappings of one statement that were tried, in the order of the enumeration.
+
+    ``order`` is their :func:`ranking`, if there is one already.
+    """
     found = [
         Alternative(mapping, None, None, reason)
         for mapping in enumeration.mappings
         if (reason := _left_open(mapping))
     ]
-    possible = [mapping for mapping in enumeration.mappings if not _left_open(mapping)]
     bound = bind_extents(kernel)
     alone = statement_kernel(kernel, number)
-    buffers = {b.name: b for b in bound.buffers}
     scheduled, best = 0, float("inf")
     seen: set[object] = set()
-    for cycles, mapping in ranked(possible[:RANKED], producers, buffers, kernel.permissions):
+    for ranked in order or ranking(kernel, enumeration, producers):
+        cycles, mapping = ranked.cycles, ranked.mapping
         # Operand orders of one cost are the same program for a symmetric instruction.
         alike = (
             mapping.matching.needle.name,
@@ -125,7 +128,7 @@ def alternatives(
         if scheduled >= TRIED or cycles > HOPELESS * best:
             break
         try:
-            schedule, lowered = _fitting(mapping, bound, alone, accelerator, producers, threads)
+            schedule, lowered = _fitting(ranked, bound, alone, accelerator, producers, threads)
         except ScheduleError as error:
             found.append(Alternative(mapping, None, None, error.diagnostics[0].message))
             continue
@@ -133,6 +136,13 @@ def alternatives(
         best = min(best, cycles)
         found.append(Alternative(mapping, schedule, estimate(lowered, accelerator, symbols)))
     return tuple(found)
+
+
+def ranking(kernel: Kernel, enumeration: Enumeration, producers: Producers) -> Ranking:
+    """Return the order in which a statement's mappings are tried."""
+    possible = [mapping for mapping in enumeration.mappings if not _left_open(mapping)]
+    buffers = {buffer.name: buffer for buffer in bind_extents(kernel).buffers}
+    return Ranking(possible[:RANKED], producers, buffers, kernel.permissions)
 
 
 def _left_open(mapping: matching.Mapping) -> str:
@@ -148,7 +158,7 @@ def _left_open(mapping: matching.Mapping) -> str:
 
 
 def _fitting(
-    mapping: matching.Mapping,
+    ranked: Ranked,
     bound: Kernel,
     alone: Kernel,
     accelerator: Accelerator,
@@ -158,7 +168,9 @@ def _fitting(
     """Return a first schedule that fits the machine's storages; ScheduleError if none does."""
     over = None
     for rank in (0, 1, 2, 4, 8, 16, 32, None):
-        schedule = first_schedule(mapping, accelerator, producers, bound, threads, rank)
+        schedule = first_schedule(
+            ranked.mapping, accelerator, producers, bound, threads, rank, ranked.treatments
+        )
         lowered = lower(alone, accelerator, Schedule((schedule,)), producers)
         over = excess(lowered, accelerator)
         if over is None:

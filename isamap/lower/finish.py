@@ -15,7 +15,8 @@ from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Statement
 from isamap.ir.statements import accesses, reduces, substitute, zero_based
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.layout import direct
-from isamap.mapping.produce import MEMORY_KINDS, Producers
+from isamap.mapping.produce import Producers
+from isamap.mapping.producer import MEMORY_KINDS
 from isamap.mapping.steps import FromRegister, Step, Store
 
 

@@ -22,6 +22,11 @@ def fillers(
     output lies beyond the tile meets dead outputs only.
     """
     whole = problem(matching.statement, matching.needle, matching.operands, permissions)
+    return fillers_of(whole, matching)
+
+
+def fillers_of(whole: Problem, matching: Matching) -> dict[str, Literal | None]:
+    """Return the :func:`fillers` of a matching that solves a problem."""
     filling = legal_filling(whole, matching)
     assert filling is not None, "the matching is legal"
     constants = dict(filling.constants)

@@ -27,6 +27,32 @@ def bindings(pattern: Expr, expr: Expr, *, as_written: bool = False) -> tuple[Bi
     return tuple(found.values())
 
 
+def root(expr: Expr) -> object:
+    """Return what :func:`may_read` looks at in an expression."""
+    match expr:
+        case Op(op, _, dtype):
+            return op, dtype.name
+        case _:
+            return type(expr), expr.dtype.name
+
+
+def may_read(pattern: Expr, expr: Expr) -> bool:
+    """Return whether an expression of this root may have :func:`bindings`."""
+    if pattern.dtype != expr.dtype:
+        return False
+    match pattern:
+        case Op("cast" | "sat") if isinstance(expr, Literal):
+            return True
+        case Op(op, _, _):
+            return isinstance(expr, Op) and expr.op == op
+        case Literal():
+            return isinstance(expr, Literal)
+        case Coordinate():
+            return False
+        case Access() | Reduce():
+            return True
+
+
 def size(expr: Expr) -> int:
     """Return how many operations ``expr`` holds."""
     return operations(expr)

@@ -7,7 +7,8 @@ from isamap.ir.printer import print_expr
 from isamap.mapping.fit import fit_or_why
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.pattern import bindings
-from isamap.mapping.produce import Producer, Producers, access_of
+from isamap.mapping.produce import Producers
+from isamap.mapping.producer import Producer, access_of
 
 DEPTH = 4
 """Movements and instructions one after the other that are looked through."""

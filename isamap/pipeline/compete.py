@@ -11,6 +11,7 @@ from isamap.lower.choose import Choice, choose
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles import needles
 from isamap.mapping.produce import Producers
+from isamap.pipeline.costs import Costs
 from isamap.pipeline.options import Options, Tell
 from isamap.pipeline.result import issue_cycles
 from isamap.pipeline.rewritten import Rewriter
@@ -63,18 +64,13 @@ def compete(
         fault = error
     if not may_rewrite:
         return Competed(kernel, enumerations, choice)
-    rewriter = Rewriter(
-        hardware,
-        needles(hardware),
-        symbols,
-        options.threads,
-        producers,
-        options.rewrite,
-        options.instruction,
+    costs = Costs(
+        hardware, needles(hardware), symbols, options.threads, producers, options.instruction
     )
+    rewriter = Rewriter(costs, options.rewrite)
     own = normal(kernel)
     current = Competed(own, enumerations, choice)
-    lacking = rewriter.lacking(enumerations)
+    lacking = costs.lacking(enumerations)
     if lacking:
         limits = [(inf, inf) for _ in own.statements]
         current = _rewritten(current, rewriter, lacking, limits, demanded=True)
@@ -125,11 +121,12 @@ def _rewritten(
     """Return what the rules make of some statements: of all, if no numbers are given."""
     kernel = before.kernel
     for number, found in enumerate(before.enumerations):
-        rewriter.know(kernel, number, found)
+        rewriter.costs.know(kernel, number, found)
     only = frozenset(range(len(kernel.statements)) if numbers is None else numbers)
     after = rewriter.rewrite(kernel, limits, only, demanded)
     found_after = tuple(
-        rewriter.mapped(after.kernel, number) for number in range(len(after.kernel.statements))
+        rewriter.costs.mapped(after.kernel, number)
+        for number in range(len(after.kernel.statements))
     )
     rewritings = (*before.rewritings, *after.rewritings)
     return Competed(after.kernel, found_after, None, rewritings, after.refused)

@@ -3,36 +3,31 @@
 from dataclasses import dataclass
 from math import inf
 
-from isamap.ir.index import Index, const, var
+from isamap.ir.index import Index, Name, const, var
 from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Op
 from isamap.ir.ranges import intervals_before
 from isamap.ir.statements import zero_based
-from isamap.mapping.matching import Mapping
-from isamap.mapping.produce import Producers
-from isamap.schedule.rank import ranked
+from isamap.mapping.matching import Enumeration
+from isamap.schedule.rank import Ranking
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Figures:
-    """What a statement costs: ``least`` cycles for its calls alone, infinity if nothing maps."""
+    """What a statement costs: ``least`` cycles for its calls alone, infinity if nothing maps.
+
+    ``order`` ranks its mappings, which are found when they are asked for.
+    """
 
     kernel: Kernel
-    mappings: tuple[Mapping, ...]
+    number: int
+    enumeration: Enumeration
+    order: Ranking
     least: float
-    _found: float | None = None
-    _above: float = 0.0
 
-    def quick(self, producers: Producers, limit: float) -> float:
+    def quick(self, limit: float = inf) -> float:
         """Return the least rough count of cycles; infinity if there is none below ``limit``."""
-        if self._found is None and self._above < limit:
-            buffers = {b.name: b for b in self.kernel.buffers}
-            permissions = self.kernel.permissions
-            cheapest = next(ranked(self.mappings, producers, buffers, permissions, limit), None)
-            if cheapest is None:
-                self._above = limit
-            else:
-                self._found = cheapest[0]
-        return self._found if self._found is not None and self._found < limit else inf
+        cheapest = self.order.at(0, limit)
+        return inf if cheapest is None else cheapest.cycles
 
 
 def likeness(kernel: Kernel, number: int) -> object:
@@ -43,18 +38,27 @@ def likeness(kernel: Kernel, number: int) -> object:
     """
     statement = zero_based(kernel.statements[number])
     known = intervals_before(kernel, number)
-    variables = {v.name: var(f"v{n}") for n, v in enumerate(statement.variables)}
+    numbered = {v.name: f"v{n}" for n, v in enumerate(statement.variables)}
     buffers: dict[str, object] = {}
 
-    def without_offset(index: Index) -> str:
-        return str((index - const(index.offset)).substitute(variables))
+    def without_offset(index: Index) -> object:
+        terms = []
+        for monomial, coefficient in index.terms:
+            match monomial:
+                case ():
+                    pass
+                case (Name(name),):
+                    terms.append((numbered.get(name, name), coefficient))
+                case _:
+                    variables = {name: var(number) for name, number in numbered.items()}
+                    return str((index - const(index.offset)).substitute(variables))
+        return tuple(sorted(terms))
 
     def text(expr: Expr) -> object:
         match expr:
             case Access(name, indices, dtype):
                 own = kernel.buffer(name)
-                shape = tuple(map(str, own.shape))
-                about = (len(buffers), shape, own.pad is None, known.get(name), own.role)
+                about = (len(buffers), own.shape, own.pad is None, known.get(name), own.role)
                 first = buffers.setdefault(name, about)
                 return first, tuple(map(without_offset, indices)), dtype.name
             case Op(op, args, dtype):
@@ -64,5 +68,5 @@ def likeness(kernel: Kernel, number: int) -> object:
             case _:
                 return expr
 
-    extents = tuple(str(v.extent) for v in statement.variables)
+    extents = tuple(v.extent for v in statement.variables)
     return statement.reduction, text(statement.target), text(statement.value), extents

@@ -6,10 +6,12 @@ Reductions run inside the results; small ones are unrolled into the block, where
 windows share their loads.
 """
 
+from collections import Counter
 from collections.abc import Mapping as Dict
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,9 +31,17 @@ CALLS_IN_BODY = 128
 """Calls of one unrolled body: more of them fill the instruction cache and the compiler's time."""
 
 
+Steps: TypeAlias = tuple[tuple[frozenset[str], tuple[tuple[str, int], ...]], ...]
+"""How an access moves: for each index its variables, and how far an iteration of each goes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A mapping with the numbers that a block is chosen by."""
+    """A mapping with the numbers that a block is chosen by.
+
+    ``reads`` has for each operand how its accesses move, the variables that do it, and how many
+    accesses are alike in that.
+    """
 
     mapping: Mapping
     extents: Dict[str, int]
@@ -39,9 +49,8 @@ class Shape:
     outputs: tuple[str, ...]
     reductions: tuple[str, ...]
     frozen: frozenset[str]
-    inputs: tuple[tuple[str, Access], ...]
-    used: Dict[Access, frozenset[str]]
-    places: dict[tuple[Access, tuple[tuple[str, int], ...]], int] = field(default_factory=dict)
+    reads: Dict[str, tuple[tuple[Steps, frozenset[str], int], ...]]
+    places: dict[tuple[Steps, tuple[tuple[str, int], ...]], int] = field(default_factory=dict)
 
 
 def first_schedule(
@@ -51,15 +60,18 @@ def first_schedule(
     kernel: Kernel,
     threads: int = 1,
     rank: int | None = 0,
+    treatments: Treatments | None = None,
 ) -> StatementSchedule:
     """Return a schedule for one mapping of a statement of ``kernel``, whose extents are bound.
 
     ``rank`` picks the register block, 0 being the best that should fit; None the smallest.
+    ``treatments`` are the mapping's in that kernel, if they are known.
 
     ScheduleError if an operand can reach the instruction in no way.
     """
-    buffers = {buffer.name: buffer for buffer in kernel.buffers}
-    treatments = Treatments(mapping, producers, buffers, kernel.permissions)
+    if treatments is None:
+        buffers = {buffer.name: buffer for buffer in kernel.buffers}
+        treatments = Treatments(mapping, producers, buffers, kernel.permissions)
     chosen, costs = first_treatments(mapping, treatments)
     shape = read_shape(mapping)
     blocks = rank_blocks(shape, accelerator, costs)
@@ -108,13 +120,28 @@ def read_shape(mapping: Mapping) -> Shape:
         tuple(v for v in names if v in used),
         tuple(v for v in names if v not in used),
         frozenset(v for v in names if v in used and v not in alone),
-        inputs(mapping),
-        {access: _names(access) for _, access in inputs(mapping)},
+        {operand: _reads(mapping, operand) for operand, _ in mapping.matching.fed},
     )
 
 
-def _names(access: Access) -> frozenset[str]:
-    return frozenset().union(*(index.names for index in access.indices))
+def _reads(mapping: Mapping, operand: str) -> tuple[tuple[Steps, frozenset[str], int], ...]:
+    alike = Counter(_steps(access) for name, access in inputs(mapping) if name == operand)
+    return tuple(
+        (steps, frozenset().union(*(names for names, _ in steps)), number)
+        for steps, number in alike.items()
+    )
+
+
+def _steps(access: Access) -> Steps:
+    return tuple(
+        (
+            index.names,
+            tuple(
+                (v, numeric(index.coefficient(v), ASSUMED_EXTENT) or 1) for v in sorted(index.names)
+            ),
+        )
+        for index in access.indices
+    )
 
 
 # --- the register block -------------------------------------------------------------------------
@@ -255,41 +282,29 @@ def _bytes(shape: Shape, block: dict[str, int], storage: str) -> int:
 def _fragments(shape: Shape, operand: str, block: Dict[str, int]) -> int:
     """Return how many different fragments of an operand a block reads."""
     count = 0
-    for name, access in shape.inputs:
-        if name == operand:
-            used = shape.used[access]
-            count += _distinct(shape, access, tuple((v, t) for v, t in block.items() if v in used))
+    for steps, used, number in shape.reads[operand]:
+        own = tuple((v, t) for v, t in block.items() if v in used)
+        # Accesses that differ in constants only move alike.
+        if (steps, own) not in shape.places:
+            shape.places[steps, own] = _count_places(shape, steps, own)
+        count += number * shape.places[steps, own]
     return max(count, 1)
 
 
-def _distinct(shape: Shape, access: Access, block: tuple[tuple[str, int], ...]) -> int:
-    """Return how many places of an access a block reads."""
-    key = (access, block)
-    if key not in shape.places:
-        shape.places[key] = _count_places(shape, access, block)
-    return shape.places[key]
-
-
-def _count_places(shape: Shape, access: Access, block: tuple[tuple[str, int], ...]) -> int:
-    alone = {v for index in access.indices if len(index.names) == 1 for v in index.names}
-    shared = frozenset(v for index in access.indices if len(index.names) > 1 for v in index.names)
+def _count_places(shape: Shape, steps: Steps, block: tuple[tuple[str, int], ...]) -> int:
+    shared = frozenset(v for names, _ in steps if len(names) > 1 for v in names)
     if not shared:
         return prod(tiles for _, tiles in block)
-    offsets = np.zeros((1, len(access.indices)), dtype=np.int64)
+    factors = [dict(own) for _, own in steps]
+    offsets = np.zeros((1, len(steps)), dtype=np.int64)
     count = 1
     for v, tiles in block:
-        if v in alone - shared:
+        if v not in shared:
             count *= tiles
-            continue
-        if tiles == 1:
-            continue
-        factors = [
-            numeric(index.coefficient(v), ASSUMED_EXTENT) or int(v in index.names)
-            for index in access.indices
-        ]
-        steps = np.arange(tiles)[:, None] * (np.array(factors) * shape.tile[v])[None, :]
-        moved = (offsets[:, None, :] + steps[None, :, :]).reshape(-1, len(access.indices))
-        offsets = np.unique(moved, axis=0)
+        elif tiles > 1:
+            step = np.array([own.get(v, 0) for own in factors]) * shape.tile[v]
+            moved = offsets[:, None, :] + (np.arange(tiles)[:, None] * step[None, :])[None, :, :]
+            offsets = np.unique(moved.reshape(-1, len(steps)), axis=0)
     return count * len(offsets)
 
 
@@ -379,7 +394,7 @@ def _pack_aliased(
         return chosen
     result = list(chosen)
     for n, (operand, access) in enumerate(inputs(shape.mapping)):
-        if chosen[n] == "packed" or treatments.cost(operand, "packed") is None:
+        if chosen[n] == "packed":
             continue
         names = frozenset().union(*(i.names for i in access.indices)) if access.indices else set()
         reuse = prod(-(-shape.extents[v] // shape.tile[v]) for v in shape.outputs if v not in names)
@@ -392,6 +407,7 @@ def _pack_aliased(
             for v in shape.reductions
             if v in names and reference.offset.is_linear_in([v]) and shape.extents[v] >= 16
         ]
-        if any(pitch and pitch % 2048 == 0 for pitch in pitches):
+        aliased = any(pitch and pitch % 2048 == 0 for pitch in pitches)
+        if aliased and treatments.cost(operand, "packed") is not None:
             result[n] = "packed"
     return result

@@ -2,16 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as Dict
-from heapq import heappop, heappush
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from math import inf, prod
 
 from isamap.ir.nodes import Buffer, Permissions
+from isamap.ir.statements import accesses
 from isamap.mapping.fragment import Reference
 from isamap.mapping.layout import direct
 from isamap.mapping.matching import Mapping
-from isamap.mapping.operand import fragment
-from isamap.mapping.produce import MEMORY_KINDS, Producers
-from isamap.schedule.treatment import Treatments, inputs, numeric
+from isamap.mapping.operand import fragment, operand_shape
+from isamap.mapping.produce import Producers
+from isamap.mapping.producer import MEMORY_KINDS
+from isamap.schedule.schedule import Treatment
+from isamap.schedule.treatment import KINDS, Shared, Treatments, numeric
 
 ASSUMED_EXTENT = 256
 """What a symbolic extent is taken for."""
@@ -20,32 +24,74 @@ COPY = 1.0
 """Cycles an element that is copied into a packed operand, or out of a staged result."""
 
 
-def ranked(
-    mappings: Iterable[Mapping],
-    producers: Producers,
-    buffers: Dict[str, Buffer],
-    permissions: Permissions,
-    limit: float = inf,
-) -> Iterator[tuple[float, Mapping]]:
-    """Yield mappings with their rough counts, the least first; only those below a finite limit.
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A mapping with its rough count, and how its operands can be treated."""
 
-    No count is less than that of the calls alone, so that mappings are counted when their calls
-    say that they may be next, and most never.
+    cycles: float
+    mapping: Mapping
+    treatments: Treatments
+
+
+class Ranking:
+    """Mappings of one statement in the order of their rough counts, the least first.
+
+    A count grows as more of it is known, so that most mappings are counted only until they are
+    known not to be next.
     """
-    waiting: list[tuple[float, int]] = []
-    given = tuple(mappings)
-    for calls, n in sorted((_calls(mapping), n) for n, mapping in enumerate(given)):
-        if calls >= limit:
-            break
-        while waiting and waiting[0][0] < calls:
-            cycles, first = heappop(waiting)
-            yield cycles, given[first]
-        cycles = quick_cycles(given[n], producers, buffers, permissions)
-        if cycles < limit or limit == inf:
-            heappush(waiting, (cycles, n))
-    while waiting:
-        cycles, first = heappop(waiting)
-        yield cycles, given[first]
+
+    def __init__(
+        self,
+        mappings: Iterable[Mapping],
+        producers: Producers,
+        buffers: Dict[str, Buffer],
+        permissions: Permissions,
+    ) -> None:
+        self._given = tuple(mappings)
+        self._producers = producers
+        self._buffers = buffers
+        self._permissions = permissions
+        self._shared = Shared()
+        self._treatments: dict[int, Treatments] = {}
+        self._counts: dict[int, Iterator[float]] = {}
+        # The count so far, whether it is whole, and the mapping's number.
+        self._waiting = [(_calls(m), False, n) for n, m in enumerate(self._given)]
+        heapify(self._waiting)
+        self._ranked: list[tuple[float, int]] = []
+
+    def at(self, place: int, limit: float = inf) -> Ranked | None:
+        """Return the mapping at a place, None where there is none or it is not below the limit.
+
+        Without a limit, those come too that cannot be lowered, last.
+        """
+        while len(self._ranked) <= place:
+            if not self._waiting or (limit < inf and self._waiting[0][0] >= limit):
+                return None
+            cycles, whole, n = heappop(self._waiting)
+            if whole:
+                self._ranked.append((cycles, n))
+            else:
+                more = next(self._counting(n), None)
+                heappush(self._waiting, (cycles, True, n) if more is None else (more, False, n))
+        cycles, n = self._ranked[place]
+        if limit < inf and cycles >= limit:
+            return None
+        return Ranked(cycles, self._given[n], self._treatments[n])
+
+    def __iter__(self) -> Iterator[Ranked]:
+        place = 0
+        while (found := self.at(place)) is not None:
+            yield found
+            place += 1
+
+    def _counting(self, n: int) -> Iterator[float]:
+        if n not in self._counts:
+            mapping = self._given[n]
+            self._treatments[n] = Treatments(
+                mapping, self._producers, self._buffers, self._permissions, self._shared
+            )
+            self._counts[n] = quick_cycles(mapping, self._treatments[n])
+        return self._counts[n]
 
 
 def _calls(mapping: Mapping) -> float:
@@ -57,51 +103,58 @@ def _calls(mapping: Mapping) -> float:
     return prod(tiles) * float(mapping.matching.needle.entry.throughput)
 
 
-def quick_cycles(
-    mapping: Mapping,
-    producers: Producers,
-    buffers: Dict[str, Buffer],
-    permissions: Permissions,
-) -> float:
-    """Return a rough count of cycles: calls, packing, staging, and loads without any reuse.
+def quick_cycles(mapping: Mapping, treatments: Treatments) -> Iterator[float]:
+    """Yield a rough count of cycles: calls, packing, staging, and loads without any reuse.
 
-    Infinity if some operand cannot reach the instruction.
+    The last one is the count; those before are never more.  Infinity if some operand cannot reach
+    the instruction.
     """
     matching = mapping.matching
-    statement = matching.statement
-    extents = {v.name: numeric(v.extent, ASSUMED_EXTENT) for v in statement.variables}
+    extents = {v.name: numeric(v.extent, ASSUMED_EXTENT) for v in matching.statement.variables}
     tiles = {v: -(-extent // mapping.tile.get(v, 1)) for v, extent in extents.items()}
     calls = prod(tiles.values())
     cycles = _calls(mapping)
-    treatments = Treatments(mapping, producers, buffers, permissions)
     for operand, _ in matching.fed:
-        kinds = treatments.feasible(operand)
-        if kinds is None:
-            return inf
-        cycles += calls * 0.1 * treatments.own_cost(operand, kinds)
-        for (name, access), kind in zip(
-            [pair for pair in inputs(mapping) if pair[0] == operand], kinds, strict=True
-        ):
-            reference = treatments.reference(name, access, kind)
-            if kind == "packed" and reference is not None and reference.dense is not None:
-                used = frozenset().union(*(i.names for i in access.indices))
-                held = prod(tiles[v] for v in tiles if v in used)
-                cycles += COPY * held * prod(reference.dense)
-            elif kind == "padded":
-                cycles += COPY * prod(
-                    numeric(e, ASSUMED_EXTENT) for e in buffers[access.buffer].shape
-                )
-    return cycles + _staging(mapping, producers, buffers, tiles, treatments.ragged)
+        copies = {kind: _copied(mapping, treatments, operand, kind, tiles) for kind in KINDS}
+        for n, kind in enumerate(KINDS):
+            if least := min(copies[left] for left in KINDS[n:]):
+                yield cycles + least
+            if (cost := treatments.cost(operand, kind)) is not None:
+                cycles += calls * 0.1 * cost
+                cycles += copies[kind]
+                break
+        else:
+            yield inf
+            return
+        yield cycles
+    yield cycles + _staging(mapping, treatments, tiles)
 
 
-def _staging(
-    mapping: Mapping,
-    producers: Producers,
-    buffers: Dict[str, Buffer],
-    tiles: Dict[str, int],
-    ragged: frozenset[str],
+def _copied(
+    mapping: Mapping, treatments: Treatments, operand: str, kind: Treatment, tiles: Dict[str, int]
 ) -> float:
+    """Return the cycles of the copies that a treatment of an operand makes, infinity if it makes
+    none that the operand's accesses need.
+    """
+    if kind == "direct":
+        return 0.0
+    total = 0.0
+    shape = operand_shape(mapping, operand)
+    for access in dict.fromkeys(accesses(mapping.matching.bound(operand))):
+        if kind == "packed":
+            used = frozenset().union(*(i.names for i in access.indices))
+            total += COPY * prod(tiles[v] for v in tiles if v in used) * prod(shape or ())
+        elif treatments.reference(operand, access, kind) is None:
+            return inf
+        else:
+            sizes = treatments.buffers[access.buffer].shape
+            total += COPY * prod(numeric(size, ASSUMED_EXTENT) for size in sizes)
+    return total
+
+
+def _staging(mapping: Mapping, treatments: Treatments, tiles: Dict[str, int]) -> float:
     """Return the cycles of results that no instruction stores directly."""
+    producers, buffers = treatments.producers, treatments.buffers
     statement = mapping.matching.statement
     needle = mapping.matching.needle
     operand = needle.entry.instruction.operand(needle.target.buffer)
@@ -114,7 +167,7 @@ def _staging(
     used = frozenset().union(*(i.names for i in statement.target.indices))
     results = prod(tiles[v] for v in tiles if v in used)
     elements = prod(extent.constant or 1 for extent in operand.shape)
-    for partial in (frozenset[str](), ragged):
+    for partial in (frozenset[str](), treatments.ragged):
         wanted = fragment(mapping, operand.name, partial, None)
         if wanted is None or producers.store(wanted, reference) is None:
             return COPY * 2 * results * elements

@@ -1,17 +1,19 @@
 """How each operand reaches its instruction: straight, through a padded copy, or packed."""
 
 from collections.abc import Mapping as Dict
+from dataclasses import dataclass, field
 
 from isamap.ir.index import Index
-from isamap.ir.nodes import Access, Buffer, Literal, Permissions
+from isamap.ir.nodes import Access, Buffer, Expr, Literal, Permissions
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import accesses
-from isamap.mapping.filler import fillers
+from isamap.mapping.filler import fillers_of
 from isamap.mapping.fit import fit, fit_or_why
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.layout import direct, padded
-from isamap.mapping.matching import Mapping
+from isamap.mapping.matching import Mapping, Matching, Needle
 from isamap.mapping.operand import dense_fragment, fragment, needle_access, packed
+from isamap.mapping.problem import Problem, problem
 from isamap.mapping.produce import Producers
 from isamap.mapping.unreachable import missing
 from isamap.schedule.schedule import Treatment
@@ -25,8 +27,38 @@ def inputs(mapping: Mapping) -> tuple[tuple[str, Access], ...]:
     return tuple(pairs)
 
 
+KINDS: tuple[Treatment, ...] = ("direct", "padded", "packed")
+"""All treatments, in the order in which they are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the mappings of one statement share: each is found once.
+
+    ``unpacked`` says where accesses find their elements if they are not packed; ``problems`` are
+    those of needles with their operands, by the needle's identity.
+    """
+
+    unpacked: dict[tuple[Access, Treatment], Reference | None] = field(default_factory=dict)
+    problems: dict[tuple[int, tuple[tuple[str, Expr], ...]], tuple[Needle, Problem]] = field(
+        default_factory=dict
+    )
+
+    def problem(self, matching: Matching, permissions: Permissions) -> Problem:
+        """Return the problem of which a matching is a solution."""
+        needle = matching.needle
+        key = (id(needle), matching.operands)
+        if key not in self.problems:
+            found = problem(matching.statement, needle, matching.operands, permissions)
+            self.problems[key] = needle, found  # The needle is kept, so that its id stays its own.
+        return self.problems[key][1]
+
+
 class Treatments:
-    """Answers which treatments of an operand the machine has instructions for."""
+    """Answers which treatments of an operand the machine has instructions for.
+
+    Those of all mappings of one statement in one kernel may share what is ``shared``.
+    """
 
     def __init__(
         self,
@@ -34,13 +66,17 @@ class Treatments:
         producers: Producers,
         buffers: Dict[str, Buffer],
         permissions: Permissions,
+        shared: Shared | None = None,
     ) -> None:
+        shared = Shared() if shared is None else shared
         self.mapping = mapping
         self.producers = producers
         self.buffers = buffers
         self.extents = {v.name: v.extent for v in mapping.matching.statement.variables}
-        self.fillers = fillers(mapping.matching, permissions)
-        self._references: dict[tuple[str, Access, Treatment], Reference | None] = {}
+        self.fillers = fillers_of(shared.problem(mapping.matching, permissions), mapping.matching)
+        self._unpacked = shared.unpacked
+        self._packed: dict[tuple[str, Access], Reference | None] = {}
+        self._fragments: dict[tuple[str, frozenset[str]], Fragment | None] = {}
         self._costs: dict[tuple[str, Treatment], float | None] = {}
         self.ragged = frozenset(
             v for v, tile in mapping.tile.items() if (self.extents[v] % tile).constant != 0
@@ -54,8 +90,7 @@ class Treatments:
         """
         expr = self.mapping.matching.bound(operand)
         found = tuple(dict.fromkeys(accesses(expr)))
-        kinds: tuple[Treatment, ...] = ("direct", "padded", "packed")
-        for kind in kinds:
+        for kind in KINDS:
             if self.cost(operand, kind) is not None:
                 return (kind,) * len(found)
         return None
@@ -64,8 +99,7 @@ class Treatments:
         """Return what the machine lacks to make an operand that no treatment can make."""
         expr = self.mapping.matching.bound(operand)
         found = "its elements have no order that packing can give"
-        kinds: tuple[Treatment, ...] = ("packed", "padded", "direct")
-        for kind in kinds:
+        for kind in reversed(KINDS):
             references = {a: self.reference(operand, a, kind) for a in accesses(expr)}
             known = {a: r for a, r in references.items() if r is not None}
             if len(known) < len(references):
@@ -118,7 +152,7 @@ class Treatments:
             references[access] = reference
         worst = 0.0
         for partial in {frozenset[str](), self.ragged}:
-            wanted = fragment(self.mapping, operand, partial, self.fillers.get(operand))
+            wanted = self._fragment(operand, partial)
             if wanted is None:
                 if kind != "packed" or not references:
                     return None
@@ -130,6 +164,13 @@ class Treatments:
                 return None
             worst = max(worst, own)
         return worst
+
+    def _fragment(self, operand: str, partial: frozenset[str]) -> Fragment | None:
+        key = (operand, partial)
+        if key not in self._fragments:
+            filler = self.fillers.get(operand)
+            self._fragments[key] = fragment(self.mapping, operand, partial, filler)
+        return self._fragments[key]
 
     def _cost(
         self, operand: str, wanted: Fragment, references: Dict[Access, Reference]
@@ -152,21 +193,27 @@ class Treatments:
 
     def reference(self, operand: str, access: Access, kind: Treatment) -> Reference | None:
         """Return where an access finds its elements under a treatment, if it can have it."""
-        key = (operand, access, kind)
-        if key not in self._references:
-            self._references[key] = self._refer(operand, access, kind)
-        return self._references[key]
+        if kind == "packed":
+            if (operand, access) not in self._packed:
+                self._packed[operand, access] = self._pack(operand, access)
+            return self._packed[operand, access]
+        if (access, kind) not in self._unpacked:
+            self._unpacked[access, kind] = self._unpack(access, kind)
+        return self._unpacked[access, kind]
 
-    def _refer(self, operand: str, access: Access, kind: Treatment) -> Reference | None:
+    def _unpack(self, access: Access, kind: Treatment) -> Reference | None:
         buffer = self.buffers[access.buffer]
         found = direct(buffer, access, self.extents, self.buffers)
         if kind == "direct":
             return found
         layout = padded(access.buffer, access, self.extents) if found.guards else None
-        if found.guards and layout is None:
+        return layout.reference() if layout else None
+
+    def _pack(self, operand: str, access: Access) -> Reference | None:
+        straight = self.reference(operand, access, "direct")
+        assert straight is not None, "every access can be read where it is"
+        if straight.guards and self.reference(operand, access, "padded") is None:
             return None
-        if kind == "padded":
-            return layout.reference() if layout else None
         order = tuple(self.extents)
         block: dict[str, int] = {}
         filler = self.fillers.get(operand)

@@ -146,6 +146,30 @@ def test_an_operand_read_at_two_places_is_not_the_one_fragment(machine: Accelera
     assert made(machine, expr, lanes(), var("x")) is None
 
 
+def test_what_was_asked_before_changes_no_answer(machine: Accelerator) -> None:
+    difference = Op("-", (element("A"), element("B")), F32)
+    nested = Op("-", (difference, element("A")), F32)
+    zero = Literal("0.0", F32)
+    offsets = (var("x"), 2 * var("x"), 9 * var("y"))
+    asked = [
+        (expr, wanted, {a: Reference(a.buffer, offset) for a in (element("A"), element("B"))})
+        for expr in (nested, difference, element("A"), zero)
+        for wanted in (lanes(), lanes(partial=True), lanes(tile=3, filler=zero))
+        for offset in offsets
+    ]
+    fresh = [Producers(machine).make(*one) for one in asked]
+    assert None in fresh
+    shared = Producers(machine)
+    assert [shared.make(*one) for one in asked] == fresh
+    assert [shared.make(*one) for one in reversed(asked)] == fresh[::-1]
+    stored = [
+        (lanes(partial=cut), Reference("C", offset)) for cut in (False, True) for offset in offsets
+    ]
+    assert [shared.store(*one) for one in stored + stored] == [
+        Producers(machine).store(*one) for one in stored + stored
+    ]
+
+
 def test_an_operation_without_an_instruction_is_refused(machine: Accelerator) -> None:
     expr = Op("*", (element("A"), element("B")), F32)
     assert made(machine, expr, lanes(), var("x")) is None

@@ -9,10 +9,16 @@ from isamap.diagnostics import NoMappingError
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.ir.nodes import Kernel
+from isamap.lower.choose import alternatives
+from isamap.mapping.needles import needles
+from isamap.mapping.produce import Producers
+from isamap.pipeline.candidates import Candidate
+from isamap.pipeline.costs import Costs
 from isamap.pipeline.offered import offered
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
-from isamap.pipeline.result import Report
+from isamap.pipeline.result import Report, issue_cycles
+from isamap.rewrite.build import normal
 from isamap.text.load import parse_module
 
 
@@ -141,6 +147,57 @@ def test_three_factors_are_two_matrix_products() -> None:
     assert _instructions(report) == ["gemm_f32", "gemm_f32"]
     assert report.result.kernel == kernel
     assert len(report.result.mapped.statements) == 2
+
+
+def test_estimates_are_not_below_their_floors() -> None:
+    machine = _gemm16()
+    buffers, statement, _ = SUMS["pooling"]
+    product = "in A : f32[40, 50]; in B : f32[50, 30]; out C : f32[40, 30]"
+    scaled = "in X : f32[40, 50]; out Y : f32[40, 50]"
+    for kernel in (
+        _kernel(buffers, statement),
+        _kernel(product, "C[i, j] += A[i, k] * B[k, j]"),
+        _kernel(scaled, "Y[i, j] = X[i, j] * 3.0 + X[i, j]"),
+    ):
+        own = normal(kernel)
+        costs = Costs(machine, needles(machine), {}, 1, Producers(machine))
+        found = costs.mapped(own, 0)
+        tried = alternatives(own, machine, 0, found, 1, {}, costs.producers)
+        assert found.mappings
+        for one in tried:
+            if one.estimate is not None:
+                calls = issue_cycles(one.mapping, own, {})
+                assert costs.least(own.statements[0]) <= calls <= one.estimate.cycles
+
+
+@pytest.mark.parametrize(
+    ("buffers", "statement"),
+    [
+        (
+            "in A : f32[3, 20, 30]; in B : f32[3, 30, 40]; in C : f32[3, 40, 24];"
+            "out Y : f32[3, 20, 24]",
+            "Y[b, i, l] += A[b, i, j] * B[b, j, k] * C[b, k, l]",
+        ),
+        (
+            "in X : f32[10, 32]; const W : f32[3, 32, 32]; out Y : f32[8, 32]",
+            "Y[p, k] += X[p + r, c] * W[r, c, k]",
+        ),
+        SUMS["pooling"][:2],
+    ],
+)
+def test_what_bounds_leave_out_would_not_have_won(
+    monkeypatch: pytest.MonkeyPatch, buffers: str, statement: str
+) -> None:
+    kernel = _kernel(buffers, statement, " permit distribute")
+    bounded = make_report(kernel, _gemm16(), Options(prove=False)).result
+
+    def nothing(costs: Costs, candidate: Candidate) -> dict[int, float]:
+        return dict.fromkeys(candidate.group, 0.0)
+
+    monkeypatch.setattr(Costs, "bounds", nothing)
+    whole = make_report(kernel, _gemm16(), Options(prove=False)).result
+    assert [r.note for r in bounded.rewritings] == [r.note for r in whole.rewritings]
+    assert bounded.estimate.cycles == whole.estimate.cycles
 
 
 def test_symbolic_extents_are_rewritten_for_all_sizes() -> None:

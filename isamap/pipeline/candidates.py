@@ -1,0 +1,64 @@
+"""What a statement can become by rewriting, and the contest for the best of that."""
+
+from dataclasses import dataclass
+
+from isamap.ir.nodes import Kernel, Statement
+from isamap.rewrite.rule import Rewriting
+
+WORTH = 1.1
+"""How much faster the estimate must be for a rewriting to be chosen."""
+
+ALIKE = 1.05
+"""Estimates this close are taken for equal: then fewer rewritings are better."""
+
+LONGEST = 2
+"""Rewritings of one statement, one after the other, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A kernel after one or two rewritings; ``group`` are the numbers of the new statements."""
+
+    kernel: Kernel
+    rewritings: tuple[Rewriting, ...]
+    group: range
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """The statements that stand for the one that was rewritten."""
+        return tuple(self.kernel.statements[n] for n in self.group)
+
+
+@dataclass(slots=True)
+class Contest:
+    """What a statement can become, and the best of that so far.
+
+    ``start`` is the statement as it is written, ``calls`` the cycles that its calls take and
+    ``estimate`` those of the best, which is ``start`` as long as ``best`` is None.  Where it is
+    ``forced``, the statement as it is written is no choice; where it is ``using``, what it becomes
+    uses the instruction that is asked for.
+    """
+
+    start: Candidate
+    calls: float
+    estimate: float
+    forced: bool = False
+    using: bool = False
+    best: Candidate | None = None
+
+    def limit(self, candidate: Candidate) -> float:
+        """Return the cycles below which a candidate is better."""
+        if self.best is None:
+            return self.estimate / WORTH
+        more = len(candidate.rewritings) > len(self.best.rewritings)
+        return self.estimate / (ALIKE if more else 1.0)
+
+    @property
+    def longer(self) -> float:
+        """The cycles below which a candidate of more rewritings is better."""
+        return self.estimate / (WORTH if self.best is None else ALIKE)
+
+    def offer(self, candidate: Candidate, cycles: float) -> None:
+        """Take a candidate if it is better."""
+        if cycles < self.limit(candidate):
+            self.estimate, self.best = cycles, candidate

@@ -1,0 +1,207 @@
+"""What statements cost, ever more exactly, from a floor that enumerates nothing to the estimate."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, prod
+from typing import TypeAlias
+
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.index import Index
+from isamap.ir.nodes import Kernel, Statement
+from isamap.ir.ranges import Interval, intervals_before
+from isamap.ir.statements import accesses
+from isamap.lower.choose import Alternative, alternatives, ranking
+from isamap.mapping.compose import Composer
+from isamap.mapping.composed import is_of
+from isamap.mapping.find import composed_for, enumerate_preferred, enumerate_statement
+from isamap.mapping.matching import Enumeration
+from isamap.mapping.needles import Needles, covered, roots
+from isamap.mapping.produce import Producers
+from isamap.pipeline.candidates import LONGEST, Candidate
+from isamap.pipeline.likeness import Figures, likeness
+from isamap.pipeline.result import issue_cycles
+from isamap.pipeline.sizes import TYPICAL_SIZE
+
+FASTER = 1.25
+"""How much faster the instructions alone must be for a rewriting to be looked into."""
+
+_Known: TypeAlias = tuple[Statement, frozenset[tuple[str, Interval]]]
+"""A statement, and what is known of the values that it reads."""
+
+
+def _known(kernel: Kernel, number: int) -> _Known:
+    statement = kernel.statements[number]
+    read = {access.buffer for access in accesses(statement.value)}
+    before = intervals_before(kernel, number)
+    return statement, frozenset((name, ends) for name, ends in before.items() if name in read)
+
+
+@dataclass(slots=True)
+class Costs:
+    """What statements of rewritten kernels cost; remembers what it enumerated and estimated.
+
+    With ``instruction``, statements that it computes are left to it.
+    """
+
+    hardware: Accelerator
+    index: Needles
+    symbols: Mapping[str, int]
+    threads: int
+    producers: Producers
+    instruction: str | None = None
+    _found: dict[_Known, Enumeration] = field(default_factory=dict)
+    _floors: dict[Statement, float] = field(default_factory=dict)
+    _estimates: dict[object, float] = field(default_factory=dict)
+    _figures: dict[object, Figures] = field(default_factory=dict)
+
+    def know(self, kernel: Kernel, number: int, found: Enumeration) -> None:
+        """Remember a statement's mappings."""
+        self._found[_known(kernel, number)] = found
+
+    def mapped(self, kernel: Kernel, number: int) -> Enumeration:
+        """Return a statement's mappings."""
+        key = _known(kernel, number)
+        if key not in self._found:
+            if self.instruction is None:
+                found = enumerate_statement(kernel, number, self.index)
+            else:
+                found = enumerate_preferred(kernel, number, self.index, self.instruction)
+            self._found[key] = found
+        return self._found[key]
+
+    # --- the instruction that is asked for --------------------------------------------------------
+    def lacking(self, found: Sequence[Enumeration]) -> tuple[int, ...]:
+        """Return the statements that the instruction which is asked for does not compute."""
+        if self.instruction is None:
+            return ()
+        return tuple(n for n, one in enumerate(found) if not self._is_used(one))
+
+    def uses(self, candidate: Candidate) -> bool:
+        """Return whether the instruction that is asked for computes one of the statements."""
+        return any(self._is_used(self.mapped(candidate.kernel, n)) for n in candidate.group)
+
+    def may_use(self, candidate: Candidate) -> bool:
+        """Return whether that instruction has the body of one of the statements."""
+        assert self.instruction is not None
+        for number in candidate.group:
+            single = roots(candidate.kernel.statements[number], self.index)
+            if any(is_of(needle, self.instruction) for needle, _ in single):
+                return True
+            several = composed_for(candidate.kernel, number, self.index)
+            if any(is_of(needle, self.instruction) for needle, _ in several.roots):
+                return True
+        return False
+
+    def _is_used(self, found: Enumeration) -> bool:
+        assert self.instruction is not None
+        return any(is_of(m.matching.needle, self.instruction) for m in found.mappings)
+
+    # --- what that costs, ever more exactly -------------------------------------------------------
+    def floor(self, candidate: Candidate) -> float:
+        """Return the least cycles that calls can take, if every one is used in full."""
+        return sum(self.least(statement) for statement in candidate.statements)
+
+    def least(self, statement: Statement) -> float:
+        """Return cycles that the calls of no mapping of a statement are below."""
+        if statement not in self._floors:
+            self._floors[statement] = self._least_of(statement)
+        return self._floors[statement]
+
+    def _least_of(self, statement: Statement) -> float:
+        single = roots(statement, self.index)
+        best = max((covered(needle) for needle, _ in single), default=0)
+        several = Composer(self.index).chains(statement, best)
+        pace = max(
+            (
+                prod(axis.extent for axis in needle.axes) / float(needle.entry.throughput or 1)
+                for needle, _ in (*single, *several)
+            ),
+            default=0.0,
+        )
+        sizes = prod(self._size(v.extent) for v in statement.variables)
+        return sizes / pace if pace else inf
+
+    def _size(self, extent: Index) -> int:
+        sizes = {name: self.symbols.get(name, TYPICAL_SIZE) for name in extent.names}
+        return max(1, int(extent.evaluate(sizes)))
+
+    def quick(self, candidate: Candidate, calls: float, limit: float) -> float:
+        """Return cycles by a closed form; infinity where they, or the calls, are too many."""
+        kernel = candidate.kernel
+        # The dearest statement first: most candidates fail there.
+        ordered = sorted(
+            candidate.group, key=lambda n: self.least(kernel.statements[n]), reverse=True
+        )
+        figures = []
+        least = 0.0
+        for number in ordered:
+            figures.append(self._figures_of(kernel, number))
+            least += figures[-1].least
+            if least == inf or least * FASTER > calls:
+                return inf
+        cycles = 0.0
+        for one in figures:
+            if cycles < limit:
+                cycles += one.quick(limit - cycles)
+        return cycles
+
+    def _figures_of(self, kernel: Kernel, number: int) -> Figures:
+        """Return what one of the statements that look alike costs; the first stands for all."""
+        key = likeness(kernel, number)
+        if key not in self._figures:
+            found = self.mapped(kernel, number)
+            least = min(
+                (issue_cycles(m, kernel, self.symbols) for m in found.mappings), default=inf
+            )
+            order = ranking(kernel, found, self.producers)
+            self._figures[key] = Figures(kernel, number, found, order, least)
+        return self._figures[key]
+
+    def bounds(self, candidate: Candidate) -> dict[int, float]:
+        """Return for each statement cycles that its estimate is not below, by its number."""
+        kernel = candidate.kernel
+        return {
+            number: self._estimates.get(
+                likeness(kernel, number), self.least(kernel.statements[number])
+            )
+            for number in candidate.group
+        }
+
+    def estimate(self, candidate: Candidate, limit: float) -> float:
+        """Return the estimate; infinity as soon as it is sure that it is not below a limit."""
+        kernel = candidate.kernel
+        bounds = self.bounds(candidate)
+        # The dearest first: then the limit is reached soon, if at all.
+        rough = {n: self._figures_of(kernel, n).quick() for n in candidate.group}
+        more = len(candidate.rewritings) < LONGEST
+        for number in sorted(candidate.group, key=rough.__getitem__, reverse=True):
+            # Enough is known if not even without one of its statements it would be below the limit:
+            # then there is no need to rewrite that once more.
+            if sum(bounds.values()) - (max(bounds.values()) if more else 0.0) >= limit:
+                return inf
+            bounds[number] = self._estimate_of(kernel, number)
+        total = sum(bounds.values())
+        return total if total < limit else inf
+
+    def _estimate_of(self, kernel: Kernel, number: int) -> float:
+        """Return the estimate of one of the statements that look alike."""
+        key = likeness(kernel, number)
+        if key not in self._estimates:
+            figures = self._figures_of(kernel, number)
+            tried = alternatives(
+                figures.kernel,
+                self.hardware,
+                figures.number,
+                figures.enumeration,
+                self.threads,
+                self.symbols,
+                self.producers,
+                figures.order,
+            )
+            self._estimates[key] = least_estimate(tried)
+        return self._estimates[key]
+
+
+def least_estimate(tried: Sequence[Alternative]) -> float:
+    """Return the estimate of the best of some mappings, infinity if none can be scheduled."""
+    return min((a.estimate.cycles for a in tried if a.estimate), default=inf)

@@ -1,0 +1,71 @@
+"""The order in which mappings are tried is that of their whole counts, however few are counted."""
+
+from functools import cache
+from math import inf
+
+import pytest
+
+from isamap.hw.accelerator import Accelerator
+from isamap.hw.load import load_hardware
+from isamap.ir.nodes import Kernel
+from isamap.mapping.find import enumerate_statement
+from isamap.mapping.matching import Mapping
+from isamap.mapping.needles import needles
+from isamap.mapping.produce import Producers
+from isamap.schedule.rank import Ranking, quick_cycles
+from isamap.schedule.treatment import Treatments
+from isamap.text.load import parse_module
+
+KERNELS = {
+    "convolution": """
+        in X : f32[12, 13, 6] pad 0
+        const W : f32[3, 3, 6, 9]
+        out Y : f32[12, 13, 9]
+        Y[h, w, k] += X[h + r - 1, w + s - 1, c] * W[r, s, c, k]""",
+    "combination": """
+        in X : f32[5, 27, 8]
+        out Y : f32[5, 13, 8]
+        Y[a, t, c] = X[a, 2*t, c] * 4.0 + X[a, 2*t + 2, c] - X[a, 2*t + 1, c] * 5.0""",
+    "product of bytes": """
+        in A : u8[20, 33]
+        in B : s8[33, 24]
+        out C : s32[20, 24]
+        C[i, j] += s32(A[i, k]) * s32(B[k, j])""",
+}
+MACHINES = ("x86_avx2", "x86_avx512", "gemm16")
+
+
+@cache
+def _machine(name: str) -> Accelerator:
+    return load_hardware(name)
+
+
+def _mappings(text: str, machine: Accelerator) -> tuple[Kernel, tuple[Mapping, ...]]:
+    (kernel,) = parse_module(f"kernel k {{{text}\n}}").kernels
+    return kernel, enumerate_statement(kernel, 0, needles(machine)).mappings
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_mappings_come_in_the_order_of_their_counts(name: str, machine: str) -> None:
+    hardware = _machine(machine)
+    kernel, mappings = _mappings(KERNELS[name], hardware)
+    buffers = {b.name: b for b in kernel.buffers}
+    producers = Producers(hardware)
+    whole = []
+    for number, mapping in enumerate(mappings):
+        treatments = Treatments(mapping, Producers(hardware), buffers, kernel.permissions)
+        counts = list(quick_cycles(mapping, treatments))
+        assert counts == sorted(counts)
+        whole.append((counts[-1], number))
+    ranking = Ranking(mappings, producers, buffers, kernel.permissions)
+    found = [(ranked.cycles, mappings.index(ranked.mapping)) for ranked in ranking]
+    assert found == sorted(whole)
+    possible = [cycles for cycles, _ in found if cycles < inf]
+    assert possible
+    for limit in (0.0, possible[0], possible[0] * 1.01, possible[-1]):
+        fresh = Ranking(mappings, producers, buffers, kernel.permissions)
+        first = fresh.at(0, limit)
+        assert (first is not None) == (possible[0] < limit)
+        # Having been asked with a limit changes nothing.
+        assert [ranked.cycles for ranked in fresh] == [cycles for cycles, _ in found]

@@ -30,7 +30,8 @@ def report_lines(report: Report, everything: bool) -> list[str]:
     for statement in result.statements:
         lines += ["", *_statement_lines(report, statement, sequences, everything)]
     lines += ["", *schedule_lines(result, sequences)]
-    lines += ["", *_estimate_lines(report), *tuning_lines(result.tuning)]
+    lines += ["", *_estimate_lines(report), *_prepared_lines(report)]
+    lines += tuning_lines(result.tuning)
     return [*lines, *_result_lines(report)]
 
 
@@ -107,6 +108,8 @@ def _statement_lines(
     symbols = report.result.symbols
     lines += mapping_lines(statement.enumeration, sequences, symbols, everything, tried)
     lines += wrap(_chosen(report, statement, sequences), "    ")
+    if statement.ahead:
+        lines += wrap("depends on constants alone: computed once, ahead of all calls", "    ")
     for reason in _left_out(statement)[:3]:
         lines += wrap(f"left out: {reason}", "    ")
     return lines
@@ -168,6 +171,18 @@ def _estimate_lines(report: Report) -> list[str]:
     )
     if result.symbols:
         text += f", for {_sizes(result.symbols)}"
+    return wrap(text, "", " " * 10)
+
+
+def _prepared_lines(report: Report) -> list[str]:
+    result = report.result
+    if (found := result.preparation) is None:
+        return []
+    seconds = found.estimate.cycles / float(result.accelerator.clock)
+    text = (
+        f"prepared  {found.bytes / 1024:.3g} KiB of constants, once ahead of all calls, "
+        f"in an estimated {duration(seconds)}"
+    )
     return wrap(text, "", " " * 10)
 
 

@@ -1,37 +1,31 @@
-"""A lowered kernel as one C function."""
+"""A lowered kernel as C functions: one that computes, and one that prepares constants for it."""
 
 import re
 from collections.abc import Mapping
-from typing import assert_never
 
 from isamap.emit import copies, expressions, names, workspace
-from isamap.emit.copies import copy_function
-from isamap.emit.expressions import Env, condition, conjunction, text
-from isamap.emit.header import header_text, signature, workspace_signature
-from isamap.emit.liveness import buffers_used, calls, has_parallel, registers_used
+from isamap.emit.body import INDENT, Body
+from isamap.emit.expressions import Env, condition
+from isamap.emit.header import (
+    header_text,
+    prepare_signature,
+    prepare_workspace_signature,
+    prepared_signature,
+    signature,
+    workspace_signature,
+)
+from isamap.emit.liveness import buffers_used, calls, has_parallel
 from isamap.emit.prelude import used_part
-from isamap.emit.source import CSource, Parameter
+from isamap.emit.source import Ahead, CSource, Parameter
 from isamap.emit.tables import table_lines
-from isamap.emit.templates import Machine, call_lines
-from isamap.emit.workspace import Workspace
+from isamap.emit.templates import Machine
+from isamap.emit.workspace import Block
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import product
 from isamap.ir.nodes import Kernel
 from isamap.ir.printer import print_kernel
-from isamap.lower.nodes import (
-    Call,
-    Copy,
-    Guard,
-    Loop,
-    LoweredKernel,
-    Node,
-    Register,
-    Scope,
-    Window,
-)
-
-_INDENT = "    "
-_WIDTH = 100
+from isamap.lower.apart import indices
+from isamap.lower.nodes import LoweredKernel, Node, Window
 
 
 def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> CSource:
@@ -45,24 +39,18 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
     entry = names.entry_point(lowered.name, _words(lowered, machine, preamble))
     alignments = _alignments(lowered, machine)
     parameters = _parameters(kernel, alignments)
-    writer = _Writer(
-        lowered,
-        kernel,
-        machine,
-        entry,
-        Workspace.of(lowered, alignments),
-        table_lines(lowered, alignments),
-    )
+    prepared = _ahead(lowered, parameters)
+    functions = _Writer(lowered, kernel, machine, entry, alignments).functions(parameters, prepared)
     requires = tuple(f"{index} >= 0" for index in lowered.requires)
-    functions = writer.functions(parameters)
     return CSource(
         entry=entry,
         preamble=preamble_text(accelerator, functions),
         functions=functions,
-        header=header_text(entry, parameters, lowered.symbols, requires, kernel),
+        header=header_text(entry, parameters, lowered.symbols, requires, kernel, prepared),
         parameters=parameters,
         symbols=lowered.symbols,
         requires=requires,
+        ahead=prepared,
     )
 
 
@@ -94,14 +82,14 @@ def preamble_text(accelerator: Accelerator, functions: str | None = None) -> str
 
 def _words(lowered: LoweredKernel, machine: Machine, preamble: str) -> str:
     """Return the foreign text in which a function's name must not occur."""
-    used = dict.fromkeys(c.instruction for c in calls(lowered.body))
+    used = dict.fromkeys(c.instruction for c in calls(lowered.code))
     return "\n".join([preamble, *(machine.entries[name].emit or "" for name in used)])
 
 
 def _alignments(lowered: LoweredKernel, machine: Machine) -> dict[str, int]:
     """Return the bytes to which instructions want arrays aligned, by array."""
     wanted: dict[str, int] = {}
-    for call in calls(lowered.body):
+    for call in calls(lowered.code):
         align = machine.entries[call.instruction].align
         for operand, place in call.operands:
             if isinstance(place, Window) and operand in align:
@@ -124,6 +112,24 @@ def _parameters(kernel: Kernel, alignments: Mapping[str, int]) -> tuple[Paramete
     )
 
 
+def _ahead(lowered: LoweredKernel, parameters: tuple[Parameter, ...]) -> Ahead | None:
+    """Return what the function that prepares constants takes; None if there is none."""
+    if not lowered.prepare:
+        return None
+    used, later = buffers_used(lowered.prepare), buffers_used(lowered.body)
+    taken = tuple(p for p in parameters if p.name in used)
+    needed = frozenset().union(
+        *(index.names for index in indices(lowered.prepare)),
+        *(extent.names for p in taken for extent in p.shape),
+        *(a.size.names for a in lowered.arrays if a.role == "prepared" or a.name in used),
+    )
+    return Ahead(
+        taken,
+        tuple(s for s in lowered.symbols if s in needed),
+        frozenset(p.name for p in taken if p.name not in later),
+    )
+
+
 class _Writer:
     """Writes the functions of one kernel."""
 
@@ -133,161 +139,97 @@ class _Writer:
         kernel: Kernel,
         machine: Machine,
         entry: str,
-        workspace: Workspace,
-        tables: list[str],
+        alignments: Mapping[str, int],
     ) -> None:
         self.lowered = lowered
         self.kernel = kernel
         self.machine = machine
         self.entry = entry
-        self.arrays = {array.name: array for array in lowered.arrays}
-        self.workspace = workspace
-        self.tables = tables
+        self.alignments = alignments
+        self.nibbles = frozenset(a.name for a in lowered.arrays if a.dtype.name == "s4")
         self.copies: list[str] = []
-        nibbles = frozenset(a.name for a in lowered.arrays if a.dtype.name == "s4")
-        self.env = Env(nibbles=nibbles).with_symbols(lowered.symbols)
-        self.out: list[str] = []
-        self.depth = 1
-        self.is_parallel = False
 
-    def functions(self, parameters: tuple[Parameter, ...]) -> str:
-        """Return the functions' text: copies, the workspace's size, the kernel."""
-        kernel = self._kernel_function(parameters)
-        return "\n".join([*self.copies, self._workspace_function(), kernel])
+    def functions(self, parameters: tuple[Parameter, ...], ahead: Ahead | None) -> str:
+        """Return the functions' text: copies, what prepares constants, what computes."""
+        first = [] if ahead is None else self._ahead_functions(ahead)
+        symbols = self.lowered.symbols
+        space = self._workspace(self.lowered.body)
+        size = _size_function(
+            workspace_signature(self.entry, symbols), space, (*symbols,), self._env(symbols), True
+        )
+        taken = tuple(p for p in parameters if ahead is None or p.name not in ahead.only)
+        head = signature(self.entry, taken, symbols, ahead is not None)
+        blocks = (space,) if ahead is None else (self._prepared(True), space)
+        kernel = self._function(head, self.lowered.body, taken, symbols, blocks)
+        whole = [*self.copies, *first, size, f"{_comment(self.kernel)}\n{kernel}"]
+        return "\n".join(whole)
 
-    # --- the frame ------------------------------------------------------------------------------
-    def _workspace_function(self) -> str:
-        arguments = [*map(names.symbol, self.lowered.symbols), "threads"]
-        body = [_INDENT + line for line in self.workspace.size_lines(self.env)]
-        head = workspace_signature(self.entry, self.lowered.symbols)
-        return _function(head, _unused(arguments, body) + body)
+    def _ahead_functions(self, ahead: Ahead) -> list[str]:
+        symbols, env = ahead.symbols, self._env(ahead.symbols)
+        nodes = self.lowered.prepare
+        kept, space = self._prepared(False), self._workspace(nodes)
+        room = prepare_workspace_signature(self.entry, symbols)
+        head = prepare_signature(self.entry, ahead)
+        return [
+            _size_function(prepared_signature(self.entry, symbols), kept, symbols, env, False),
+            _size_function(room, space, symbols, env, True),
+            self._function(head, nodes, ahead.parameters, symbols, (kept, space)),
+        ]
 
-    def _kernel_function(self, parameters: tuple[Parameter, ...]) -> str:
-        body = self.lowered.body
-        self._puts(self.tables)
-        self._checks()
-        if has_parallel(body) or self.workspace.has_private:
-            self._put("if (threads < 1) threads = 1;")
-        self._puts(self.workspace.pointer_lines(buffers_used(body), self.env))
-        outside = buffers_used(body, inside_parallel=False)
-        self._puts(self.workspace.private_lines("0", outside))
-        self._nodes(body, self.env)
-        self._put("return 0;")
+    def _env(self, symbols: tuple[str, ...]) -> Env:
+        return Env(nibbles=self.nibbles).with_symbols(symbols)
+
+    def _prepared(self, constant: bool) -> Block:
+        return Block.of("prepared", self.lowered.prepared, self.alignments, constant)
+
+    def _workspace(self, nodes: tuple[Node, ...]) -> Block:
+        """Return where the locals of some nodes lie."""
+        used = buffers_used(nodes)
+        found = (a for a in self.lowered.arrays if a.role == "local" and a.name in used)
+        return Block.of("workspace", found, self.alignments)
+
+    def _function(
+        self,
+        head: str,
+        nodes: tuple[Node, ...],
+        parameters: tuple[Parameter, ...],
+        symbols: tuple[str, ...],
+        blocks: tuple[Block, ...],
+    ) -> str:
+        env = self._env(symbols)
+        space = blocks[-1]
+        body = Body(self.lowered, self.machine, self.entry, space, env, self.copies)
+        body.put(*table_lines(self.lowered, nodes, self.alignments))
+        body.put(*self._checks(symbols, env, blocks))
+        if has_parallel(nodes) or space.has_private:
+            body.put("if (threads < 1) threads = 1;")
+        for block in blocks:
+            body.put(*block.pointer_lines(env))
+        outside = buffers_used(nodes, inside_parallel=False)
+        body.put(*space.private_lines("0", outside))
+        body.nodes(nodes)
+        body.put("return 0;")
         arguments = [names.buffer(p.name) for p in parameters]
-        arguments += [*map(names.symbol, self.lowered.symbols), "workspace", "threads"]
-        head = signature(self.entry, parameters, self.lowered.symbols)
-        function = _function(head, _unused(arguments, self.out) + self.out)
-        return f"{_comment(self.kernel)}\n{function}"
+        arguments += [*map(names.symbol, symbols), *(b.base for b in blocks), "threads"]
+        return _function(head, _unused(arguments, body.out) + body.out)
 
-    def _checks(self) -> None:
-        for name in map(names.symbol, self.lowered.symbols):
-            self._put(f"if ({name} < 1) return -1;")
+    def _checks(self, symbols: tuple[str, ...], env: Env, blocks: tuple[Block, ...]) -> list[str]:
+        lines = [f"if ({name} < 1) return -1;" for name in map(names.symbol, symbols)]
         for number, requirement in enumerate(self.lowered.requires, 1):
-            self._put(f"if (!({condition(requirement, self.env)})) return {number};")
-        if self.workspace.arrays:
-            self._put("if (workspace == NULL) return -2;")
-
-    # --- nodes ----------------------------------------------------------------------------------
-    def _put(self, line: str) -> None:
-        self.out.append(_INDENT * self.depth + line if line else "")
-
-    def _puts(self, lines: list[str]) -> None:
-        for line in lines:
-            self._put(line)
-
-    def _nodes(self, nodes: tuple[Node, ...], env: Env) -> None:
-        for node in nodes:
-            self._node(node, env, alone=len(nodes) == 1)
-
-    def _block(self, nodes: tuple[Node, ...], env: Env) -> None:
-        self.depth += 1
-        self._nodes(nodes, env)
-        self.depth -= 1
-
-    def _node(self, node: Node, env: Env, alone: bool) -> None:
-        match node:
-            case Call():
-                self._puts(call_lines(node, self.machine, env))
-            case Loop(parallel=True) if not self.is_parallel:
-                self._parallel(node, env)
-            case Loop():
-                self._put(f"{_for(node, env)} {{")
-                self._block(node.body, env.with_counter(node.counter, node.count))
-                self._put("}")
-            case Guard():
-                self._guard(node, env)
-            case Scope():
-                self._scope(node, env, alone)
-            case Copy():
-                name = f"{self.entry}_copy{len(self.copies)}"
-                function = copy_function(node, name, self.arrays, env)
-                self.copies.append(function.definition)
-                self._put(function.call)
-            case _:
-                assert_never(node)
-
-    def _parallel(self, loop: Loop, env: Env) -> None:
-        self.out.append("#ifdef _OPENMP")
-        self.out.append("#pragma omp parallel for num_threads(threads) if (threads > 1)")
-        self.out.append("#endif")
-        self._put(f"{_for(loop, env)} {{")
-        self.depth += 1
-        if private := self.workspace.private_lines("(size_t)thread", buffers_used(loop.body)):
-            self.out.append("#ifdef _OPENMP")
-            self._put("const int thread = omp_get_thread_num();")
-            self.out.append("#else")
-            self._put("const int thread = 0;")
-            self.out.append("#endif")
-            self._puts(private)
-        self.is_parallel = True
-        self._nodes(loop.body, env.with_counter(loop.counter, loop.count))
-        self.is_parallel = False
-        self.depth -= 1
-        self._put("}")
-
-    def _guard(self, guard: Guard, env: Env) -> None:
-        self._put(f"if ({conjunction(guard.conditions, env)}) {{")
-        self._block(guard.body, env)
-        if guard.otherwise:
-            self._put("} else {")
-            self._block(guard.otherwise, env)
-        self._put("}")
-
-    def _scope(self, scope: Scope, env: Env, alone: bool) -> None:
-        if not alone:
-            self._put("{")
-            self.depth += 1
-        uses = registers_used(scope.body, self.machine)
-        self._declare(tuple(r for r in scope.registers if r.name in uses))
-        for register in scope.registers:
-            if uses.get(register.name) == "written":
-                self._put(f"(void){names.register(register.name)};")
-        self._nodes(scope.body, env)
-        if not alone:
-            self.depth -= 1
-            self._put("}")
-
-    def _declare(self, registers: tuple[Register, ...]) -> None:
-        """Declare a C variable for each register, as many of one type as fit on a line."""
-        line, last = "", ""
-        for register in registers:
-            kind, name = self.machine.register_type(register), names.register(register.name)
-            longer = f"{line}, {name}"
-            is_word = kind.replace("_", "").isalnum()
-            if kind == last and is_word and len(longer) + len(_INDENT) * self.depth < _WIDTH:
-                line = longer
-                continue
-            if line:
-                self._put(f"{line};")
-            line, last = f"{kind} {name}", kind
-        if line:
-            self._put(f"{line};")
+            if requirement.names <= set(symbols):
+                lines.append(f"if (!({condition(requirement, env)})) return {number};")
+        missing = {"workspace": -2, "prepared": -3}
+        lines += [f"if ({b.base} == NULL) return {missing[b.base]};" for b in blocks if b.arrays]
+        return lines
 
 
-def _for(loop: Loop, env: Env) -> str:
-    variable = names.counter(loop.counter)
-    count = text(loop.count, env)
-    return f"for (int64_t {variable} = 0; {variable} < {count}; ++{variable})"
+def _size_function(
+    head: str, block: Block, symbols: tuple[str, ...], env: Env, threads: bool
+) -> str:
+    """Return the function that tells how many bytes a block takes."""
+    arguments = [*map(names.symbol, symbols), *(["threads"] if threads else [])]
+    body = [INDENT + line for line in block.size_lines(env)]
+    return _function(head, _unused(arguments, body) + body)
 
 
 def _comment(kernel: Kernel) -> str:
@@ -299,7 +241,7 @@ def _comment(kernel: Kernel) -> str:
 def _unused(arguments: list[str], body: list[str]) -> list[str]:
     """Return the statements that tell a compiler of arguments that ``body`` does not mention."""
     words = set(re.findall(r"\w+", "\n".join(body)))
-    return [f"{_INDENT}(void){name};" for name in arguments if name not in words]
+    return [f"{INDENT}(void){name};" for name in arguments if name not in words]
 
 
 def _function(head: str, body: list[str]) -> str:

@@ -1,7 +1,7 @@
 """The C prototypes of a kernel and the header that documents them."""
 
 from isamap.emit import literals, names
-from isamap.emit.source import Parameter
+from isamap.emit.source import Ahead, Parameter
 from isamap.ir.nodes import Kernel
 
 _ROLES = {"in": "read", "const": "read", "out": "written", "inout": "read and written"}
@@ -15,11 +15,16 @@ def pointer(parameter: Parameter, restrict: bool) -> str:
 
 
 def signature(
-    entry: str, parameters: tuple[Parameter, ...], symbols: tuple[str, ...], restrict: bool = True
+    entry: str,
+    parameters: tuple[Parameter, ...],
+    symbols: tuple[str, ...],
+    prepared: bool = False,
+    restrict: bool = True,
 ) -> str:
-    """Return the head of the kernel's function."""
+    """Return the head of the kernel's function, which may take what was ``prepared``."""
     items = [pointer(p, restrict) for p in parameters]
     items += [f"int64_t {names.symbol(s)}" for s in symbols]
+    items += ["const void *prepared"] if prepared else []
     return wrapped(f"int {entry}", [*items, "void *workspace", "int threads"])
 
 
@@ -29,15 +34,41 @@ def workspace_signature(entry: str, symbols: tuple[str, ...]) -> str:
     return wrapped(f"size_t {entry}_workspace", [*items, "int threads"])
 
 
+def prepare_signature(entry: str, ahead: Ahead, restrict: bool = True) -> str:
+    """Return the head of the function that prepares constants."""
+    items = [pointer(p, restrict) for p in ahead.parameters]
+    items += [f"int64_t {names.symbol(s)}" for s in ahead.symbols]
+    return wrapped(
+        f"int {entry}_prepare", [*items, "void *prepared", "void *workspace", "int threads"]
+    )
+
+
+def prepared_signature(entry: str, symbols: tuple[str, ...]) -> str:
+    """Return the head of the function that tells the bytes of what is prepared."""
+    items = [f"int64_t {names.symbol(s)}" for s in symbols]
+    return wrapped(f"size_t {entry}_prepared", items or ["void"])
+
+
+def prepare_workspace_signature(entry: str, symbols: tuple[str, ...]) -> str:
+    """Return the head of the function that tells the workspace's size of preparing."""
+    return workspace_signature(f"{entry}_prepare", symbols)
+
+
 def header_text(
     entry: str,
     parameters: tuple[Parameter, ...],
     symbols: tuple[str, ...],
     requires: tuple[str, ...],
     kernel: Kernel,
+    ahead: Ahead | None = None,
 ) -> str:
     """Return the header: what each argument is, then the prototypes."""
     guard = f"ISAMAP_{entry.upper()}_H"
+    only = ahead.only if ahead is not None else frozenset()
+    taken = tuple(p for p in parameters if p.name not in only)
+    missing = "if the workspace is missing"
+    if ahead is not None:
+        missing += ", -3 if what was prepared is"
     lines = [
         f"#ifndef {guard}",
         f"#define {guard}",
@@ -49,22 +80,30 @@ def header_text(
         'extern "C" {',
         "#endif",
         "",
+        *([] if ahead is None else _prepare_lines(entry, ahead)),
         f"/* Kernel {names.comment(kernel.name)}.",
         "",
-        *_arguments(parameters, symbols),
-        "   workspace: at least as many bytes as the second function tells, of any alignment and",
+        *_arguments(taken, symbols),
+        *(
+            []
+            if ahead is None
+            else [
+                f"   prepared: what {entry}_prepare wrote, where it wrote it.  Several calls may",
+                "     read it at once.",
+            ]
+        ),
+        f"   workspace: at least as many bytes as {entry}_workspace tells, of any alignment and",
         "     content; NULL if it tells 0.  One call at a time may use it.",
         "   threads: how many threads compute, 1 or more.",
         "",
         "   Arrays are dense, the last dimension contiguous, and must not overlap.",
-        "   Returns 0; -1 if an extent is below 1; -2 if the workspace is missing"
-        + ("." if not requires else ";"),
+        f"   Returns 0; -1 if an extent is below 1; -2 {missing}" + ("." if not requires else ";"),
         *(
             f"   {number} unless {names.comment(condition)}{';' if number < len(requires) else '.'}"
             for number, condition in enumerate(requires, 1)
         ),
         "*/",
-        signature(entry, parameters, symbols, restrict=False) + ";",
+        signature(entry, taken, symbols, ahead is not None, restrict=False) + ";",
         "",
         workspace_signature(entry, symbols) + ";",
         "",
@@ -75,6 +114,29 @@ def header_text(
         "#endif",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _prepare_lines(entry: str, ahead: Ahead) -> list[str]:
+    """Return the documented prototypes of what comes before the calls."""
+    return [
+        "/* Prepares constants, once for all calls with them"
+        + (" and with these extents." if ahead.symbols else "."),
+        "",
+        *_arguments(ahead.parameters, ahead.symbols),
+        f"   prepared: receives as many bytes as {entry}_prepared tells, at any address.",
+        f"   workspace: as many bytes as {entry}_prepare_workspace tells, needed for this call",
+        "     alone; NULL if it tells 0.",
+        "   threads: how many threads compute, 1 or more.",
+        "",
+        "   Returns what the kernel's function returns.",
+        "*/",
+        prepare_signature(entry, ahead, restrict=False) + ";",
+        "",
+        prepared_signature(entry, ahead.symbols) + ";",
+        "",
+        prepare_workspace_signature(entry, ahead.symbols) + ";",
+        "",
+    ]
 
 
 def _arguments(parameters: tuple[Parameter, ...], symbols: tuple[str, ...]) -> list[str]:

@@ -8,7 +8,7 @@ output arrays.  Arrays follow each other in the order of the parameters.
 
 from isamap.emit import expressions, literals, names
 from isamap.emit.expressions import Env
-from isamap.emit.source import CSource, Parameter
+from isamap.emit.source import Ahead, CSource, Parameter
 
 MAGIC = b"isamap1\n"
 """The first bytes of both streams."""
@@ -100,12 +100,14 @@ def _main(source: CSource) -> str:
         fill = f"memset({pointer}, 0xff, {size} * sizeof({c_type}));"
         lines.append(f"isamap_get({pointer}, {size}, sizeof({c_type}));" if p.is_input else fill)
     arguments = ", ".join([*symbols, "isamap_threads"])
-    pointers = ", ".join(names.buffer(p.name) for p in source.parameters)
+    pointers = [names.buffer(p.name) for p in source.taken]
     lines += [
+        "int64_t isamap_result = 0;",
+        *([] if source.ahead is None else _ahead(source.entry, source.ahead)),
         f"const size_t isamap_bytes = {source.entry}_workspace({arguments});",
         "void *isamap_space = isamap_bytes ? isamap_room_for(isamap_bytes) : NULL;",
-        f"int64_t isamap_result = {source.entry}("
-        + ", ".join(filter(None, [pointers, *symbols]))
+        f"if (isamap_result == 0) isamap_result = {source.entry}("
+        + ", ".join([*pointers, *symbols, *(["isamap_prepared"] if source.ahead else [])])
         + ", isamap_space, isamap_threads);",
         'fwrite("isamap1\\n", 1, 8, stdout);',
         "isamap_put(&isamap_result, 1, sizeof isamap_result);",
@@ -117,6 +119,20 @@ def _main(source: CSource) -> str:
             lines.append(f"isamap_put({pointer}, {_size(p, env)}, sizeof({c_type}));")
     lines.append("return fflush(stdout) == 0 ? 0 : 101;")
     return "\n".join(["int main(void)", "{", *(f"    {line}" for line in lines), "}"]) + "\n"
+
+
+def _ahead(entry: str, ahead: Ahead) -> list[str]:
+    """Return the statements that prepare constants."""
+    symbols = [names.symbol(s) for s in ahead.symbols]
+    pointers = [names.buffer(p.name) for p in ahead.parameters]
+    arguments = ", ".join([*symbols, "isamap_threads"])
+    blocks = ["isamap_prepared", "isamap_scratch", "isamap_threads"]
+    return [
+        f"void *isamap_prepared = isamap_room_for({entry}_prepared({', '.join(symbols)}));",
+        f"const size_t isamap_needed = {entry}_prepare_workspace({arguments});",
+        "void *isamap_scratch = isamap_needed ? isamap_room_for(isamap_needed) : NULL;",
+        f"isamap_result = {entry}_prepare({', '.join([*pointers, *symbols, *blocks])});",
+    ]
 
 
 def _size(parameter: Parameter, env: Env) -> str:

@@ -34,6 +34,22 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
+class Ahead:
+    """What is made of constants once, ahead of the calls that use it.
+
+    The function is ``int entry_prepare(pointers..., int64_t symbols..., void *prepared, void
+    *workspace, int threads)``: it takes ``parameters`` and those ``symbols`` on which its work
+    depends, and its results are those of ``entry``.  ``size_t entry_prepared(int64_t symbols...)``
+    tells the bytes of ``prepared``, ``size_t entry_prepare_workspace(int64_t symbols..., int
+    threads)`` those of its workspace.  Constants in ``only`` are not taken by calls.
+    """
+
+    parameters: tuple[Parameter, ...]
+    symbols: tuple[str, ...]
+    only: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class CSource:
     """A C file, its header and its calling convention.
 
@@ -41,6 +57,9 @@ class CSource:
     threads)``, where ``size_t entry_workspace(int64_t symbols..., int threads)`` tells how many
     bytes ``workspace`` must have. It returns 0, -1 for a symbol below 1, -2 for a missing
     workspace, and ``k`` for the violated ``requires[k - 1]``, a condition in words.
+
+    Where constants are prepared ``ahead``, ``const void *prepared`` comes before ``workspace``,
+    what ``entry_prepare`` wrote and where it wrote it; -3 says that it is missing.
 
     ``preamble`` holds the includes and what the ``functions``, the kernel's own, need of the
     description's prelude.
@@ -53,6 +72,13 @@ class CSource:
     parameters: tuple[Parameter, ...]
     symbols: tuple[str, ...]
     requires: tuple[str, ...] = ()
+    ahead: Ahead | None = None
+
+    @property
+    def taken(self) -> tuple[Parameter, ...]:
+        """The parameters of a call: all but constants that are only prepared."""
+        only = self.ahead.only if self.ahead is not None else frozenset()
+        return tuple(p for p in self.parameters if p.name not in only)
 
     @property
     def text(self) -> str:
@@ -69,6 +95,8 @@ class CSource:
             return "an extent is below 1"
         if code == -2:
             return "the workspace is missing"
+        if code == -3:
+            return "what was prepared is missing"
         if 1 <= code <= len(self.requires):
             return f"'{self.requires[code - 1]}' does not hold"
         return f"the function returned {code}"

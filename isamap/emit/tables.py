@@ -4,14 +4,16 @@ from collections.abc import Mapping
 
 from isamap.emit import literals, names
 from isamap.emit.liveness import buffers_used
-from isamap.lower.nodes import LoweredKernel
+from isamap.lower.nodes import LoweredKernel, Node
 
 _WIDTH = 90
 
 
-def table_lines(lowered: LoweredKernel, alignments: Mapping[str, int]) -> list[str]:
-    """Return the definition of each table that the code reads."""
-    used = buffers_used(lowered.body)
+def table_lines(
+    lowered: LoweredKernel, nodes: tuple[Node, ...], alignments: Mapping[str, int]
+) -> list[str]:
+    """Return the definition of each table that some nodes read."""
+    used = buffers_used(nodes)
     lines: list[str] = []
     for array in lowered.arrays:
         if array.contents is None or array.name not in used:

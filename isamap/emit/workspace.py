@@ -1,11 +1,11 @@
-"""Where a kernel's local arrays lie in its workspace."""
+"""Where arrays that a kernel does not declare lie: in its workspace, or in what it prepared."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from isamap.emit import literals, names
 from isamap.emit.expressions import Env, operand
-from isamap.lower.nodes import Array, LoweredKernel
+from isamap.lower.nodes import Array
 
 LINE = 64
 """Bytes of a cache line: every array begins at one, or farther apart if an instruction asks."""
@@ -22,21 +22,30 @@ static inline size_t isamap_room(int64_t bytes, size_t line)
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
-    """The local arrays in the order in which they lie: shared ones, then those of each thread.
+class Block:
+    """Arrays in the order in which they lie behind one pointer: shared ones, then each thread's.
 
-    Every array begins at a multiple of ``line`` bytes.
+    ``base`` is the pointer's name in C; arrays of a ``constant`` block are only read.  Every array
+    begins at a multiple of ``line`` bytes.
     """
 
+    base: str
     arrays: tuple[Array, ...]
     line: int
+    constant: bool = False
 
     @classmethod
-    def of(cls, lowered: LoweredKernel, alignments: Mapping[str, int]) -> "Workspace":
-        """Lay out the local arrays of a kernel, whose instructions ask for ``alignments``."""
-        found = [a for a in lowered.arrays if a.role == "local"]
+    def of(
+        cls,
+        base: str,
+        arrays: Iterable[Array],
+        alignments: Mapping[str, int],
+        constant: bool = False,
+    ) -> "Block":
+        """Lay out some arrays, for which instructions ask for ``alignments``."""
+        found = sorted(arrays, key=lambda a: a.private)
         line = max([LINE, *(alignments.get(a.name, 1) for a in found)])
-        return cls(tuple(sorted(found, key=lambda a: a.private)), line)
+        return cls(base, tuple(found), line, constant)
 
     @property
     def has_private(self) -> bool:
@@ -44,7 +53,7 @@ class Workspace:
         return any(array.private for array in self.arrays)
 
     def size_lines(self, env: Env) -> list[str]:
-        """Return the body of ``NAME_workspace``."""
+        """Return the body of the function that tells how many bytes the block takes."""
         if not self.arrays:
             return ["return 0;"]
         lines = ["if (threads < 1) threads = 1;"] if self.has_private else []
@@ -54,25 +63,25 @@ class Workspace:
             lines.append(f"bytes += {f'(size_t)threads * {room}' if array.private else room};")
         return [*lines, "return bytes;"]
 
-    def pointer_lines(self, used: frozenset[str], env: Env) -> list[str]:
+    def pointer_lines(self, env: Env) -> list[str]:
         """Return the statements that make pointers to the shared arrays, bases of the others."""
-        wanted = [number for number, array in enumerate(self.arrays) if array.name in used]
-        if not wanted:
+        if not self.arrays:
             return []
-        mask = f"(uintptr_t){self.line - 1}"
-        lines = [f"char *room = (char *)(((uintptr_t)workspace + {self.line - 1}) & ~{mask});"]
-        for number, array in enumerate(self.arrays[: wanted[-1] + 1]):
-            c_type, pointer = literals.memory_type(array.dtype), names.buffer(array.name)
-            room = self._room(array, env)
-            step = f"(size_t)threads * {room}" if array.private else room
-            if number in wanted and array.private:
-                lines.append(f"char *const all_{pointer} = room;")
-                lines.append(f"const size_t room_{pointer} = {room};")
+        byte, room = f"{self._const}char", _ROOM[self.base]
+        start = f"((uintptr_t){self.base} + {self.line - 1}) & ~(uintptr_t){self.line - 1}"
+        lines = [f"{byte} *{room} = ({byte} *)({start});"]
+        for array in self.arrays:
+            c_type = self._const + literals.memory_type(array.dtype)
+            pointer = names.buffer(array.name)
+            step = self._room(array, env)
+            if array.private:
+                lines.append(f"char *const all_{pointer} = {room};")
+                lines.append(f"const size_t room_{pointer} = {step};")
                 step = f"(size_t)threads * room_{pointer}"
-            elif number in wanted:
-                lines.append(f"{c_type} *const {pointer} = ({c_type} *)room;")
-            if number < wanted[-1]:
-                lines.append(f"room += {step};")
+            else:
+                lines.append(f"{c_type} *const {pointer} = ({c_type} *){room};")
+            if array is not self.arrays[-1]:
+                lines.append(f"{room} += {step};")
         return lines
 
     def private_lines(self, thread: str, used: frozenset[str]) -> list[str]:
@@ -85,5 +94,13 @@ class Workspace:
                 lines.append(f"{c_type} *const {pointer} = ({c_type} *)({start});")
         return lines
 
+    @property
+    def _const(self) -> str:
+        return "const " if self.constant else ""
+
     def _room(self, array: Array, env: Env) -> str:
         return f"isamap_room({operand(array.size, env)} * {array.dtype.bytes}, {self.line})"
+
+
+_ROOM = {"workspace": "room", "prepared": "kept"}
+"""The C variable that goes through a block."""

@@ -14,7 +14,7 @@ def peak_use(lowered: LoweredKernel, accelerator: Accelerator) -> dict[str, int]
     file that it lies within.
     """
     storages = {s.name: accelerator.register_file(s)[0] for s in accelerator.storages}
-    return _peak(lowered.body, storages)
+    return _peak(lowered.code, storages)
 
 
 def excess(lowered: LoweredKernel, accelerator: Accelerator) -> str | None:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
+from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.capacity import excess
 from isamap.lower.cost import Estimate, estimate
 from isamap.lower.fuse import fuse
-from isamap.lower.lower import lower, statement_kernel
+from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping import matching
 from isamap.mapping.matching import Enumeration
@@ -109,11 +110,10 @@ def alternatives(
         for mapping in enumeration.mappings
         if (reason := _left_open(mapping))
     ]
-    bound = bind_extents(kernel)
-    alone = statement_kernel(kernel, number)
+    alone = bind_extents(statement_kernel(kernel, number))
     scheduled, best = 0, float("inf")
     seen: set[object] = set()
-    for ranked in order or ranking(kernel, enumeration, producers):
+    for ranked in order or ranking(kernel, number, enumeration, producers):
         cycles, mapping = ranked.cycles, ranked.mapping
         # Operand orders of one cost are the same program for a symmetric instruction.
         alike = (
@@ -128,7 +128,7 @@ def alternatives(
         if scheduled >= TRIED or cycles > HOPELESS * best:
             break
         try:
-            schedule, lowered = _fitting(ranked, bound, alone, accelerator, producers, threads)
+            schedule, lowered = _fitting(ranked, alone, accelerator, producers, threads)
         except ScheduleError as error:
             found.append(Alternative(mapping, None, None, error.diagnostics[0].message))
             continue
@@ -138,10 +138,11 @@ def alternatives(
     return tuple(found)
 
 
-def ranking(kernel: Kernel, enumeration: Enumeration, producers: Producers) -> Ranking:
+def ranking(kernel: Kernel, number: int, enumeration: Enumeration, producers: Producers) -> Ranking:
     """Return the order in which a statement's mappings are tried."""
     possible = [mapping for mapping in enumeration.mappings if not _left_open(mapping)]
-    buffers = {buffer.name: buffer for buffer in bind_extents(kernel).buffers}
+    alone = bind_extents(statement_kernel(kernel, number))
+    buffers = {buffer.name: buffer for buffer in alone.buffers}
     return Ranking(possible[:RANKED], producers, buffers, kernel.permissions)
 
 
@@ -159,17 +160,19 @@ def _left_open(mapping: matching.Mapping) -> str:
 
 def _fitting(
     ranked: Ranked,
-    bound: Kernel,
     alone: Kernel,
     accelerator: Accelerator,
     producers: Producers,
     threads: int,
 ) -> tuple[StatementSchedule, LoweredKernel]:
-    """Return a first schedule that fits the machine's storages; ScheduleError if none does."""
+    """Return a first schedule that fits the machine's storages; ScheduleError if none does.
+
+    ``alone`` is the kernel of the statement only, with its extents bound.
+    """
     over = None
     for rank in (0, 1, 2, 4, 8, 16, 32, None):
         schedule = first_schedule(
-            ranked.mapping, accelerator, producers, bound, threads, rank, ranked.treatments
+            ranked.mapping, accelerator, producers, alone, threads, rank, ranked.treatments
         )
         lowered = lower(alone, accelerator, Schedule((schedule,)), producers)
         over = excess(lowered, accelerator)

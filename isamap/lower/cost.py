@@ -82,9 +82,20 @@ class _Site:
 def estimate(
     lowered: LoweredKernel, accelerator: Accelerator, symbols: Mapping[str, int] | None = None
 ) -> Estimate:
-    """Return the estimated cycles of a lowered kernel on one core."""
+    """Return the estimated cycles of a call of a lowered kernel on one core.
+
+    What is prepared ahead is not counted: :func:`estimate_ahead` does that.
+    """
     values = {name: ASSUMED_SYMBOL for name in lowered.symbols} | dict(symbols or {})
     return estimate_nodes(lowered.body, lowered, accelerator, values)
+
+
+def estimate_ahead(
+    lowered: LoweredKernel, accelerator: Accelerator, symbols: Mapping[str, int] | None = None
+) -> Estimate:
+    """Return the estimated cycles of preparing the constants of a lowered kernel once."""
+    values = {name: ASSUMED_SYMBOL for name in lowered.symbols} | dict(symbols or {})
+    return estimate_nodes(lowered.prepare, lowered, accelerator, values)
 
 
 def estimate_nodes(

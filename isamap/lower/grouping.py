@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from isamap.hw.accelerator import Accelerator
+from isamap.ir.ahead import weights
 from isamap.ir.nodes import Kernel
 from isamap.ir.ranges import intervals_before
 from isamap.ir.statements import bind_extents, operations, reduces
@@ -159,9 +160,10 @@ def _cycles(
     symbols: Mapping[str, int] | None,
     producers: Producers,
 ) -> float:
-    """Return the lowest estimate of a statement; infinity if it cannot be scheduled."""
+    """Return the lowest estimate of a statement, weighed; infinity if it cannot be scheduled."""
     tried = alternatives(kernel, accelerator, number, enumeration, threads, symbols, producers)
-    return min((a.estimate.cycles for a in tried if a.estimate), default=float("inf"))
+    cycles = min((a.estimate.cycles for a in tried if a.estimate), default=float("inf"))
+    return cycles * weights(kernel)[number]
 
 
 def _cheapest(count: int, costs: Mapping[tuple[int, int], float]) -> dict[int, int]:

@@ -1,13 +1,12 @@
 """From a kernel and its schedule to loops, movements and instruction calls."""
 
-from dataclasses import replace
-
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import const, product
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import bind_extents, identity, zero_based
+from isamap.lower.apart import set_apart
 from isamap.lower.context import SYMBOL_RANGE, Context
 from isamap.lower.expand import expand
 from isamap.lower.finish import KEPT, Finishing, finishing
@@ -54,7 +53,8 @@ def lower(
     context.arrays[:] = [
         a for a in context.arrays if not (a.role == "local" and a.name in targets - written)
     ]
-    return LoweredKernel(bound.name, bound.symbols, tuple(context.arrays), tuple(body))
+    whole = LoweredKernel(bound.name, bound.symbols, tuple(context.arrays), tuple(body))
+    return set_apart(whole, accelerator)
 
 
 def _finishing(kernel: Kernel, root: int, followers: tuple[int, ...]) -> Finishing:
@@ -68,17 +68,6 @@ def _finishing(kernel: Kernel, root: int, followers: tuple[int, ...]) -> Finishi
         source = kernel.statements[root].target.buffer
         text = f"{names} cannot be computed in the registers of {source}: {error}"
         raise ScheduleError(Diagnostic("E401", text)) from None
-
-
-def statement_kernel(kernel: Kernel, number: int) -> Kernel:
-    """Return a kernel of one statement only; what other statements leave to it is its input."""
-    statement = kernel.statements[number]
-    before = {s.target.buffer for s in kernel.statements[:number]}
-    buffers = tuple(
-        replace(b, role="inout") if b.name in before and b.role in ("out", "local") else b
-        for b in kernel.buffers
-    )
-    return replace(kernel, buffers=buffers, statements=(statement,))
 
 
 def lower_statement(

@@ -7,11 +7,15 @@ knows C.
 """
 
 from dataclasses import dataclass
+from typing import Literal as OneOf
 from typing import TypeAlias
 
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index
 from isamap.ir.nodes import Contents, Literal, Role
+
+ArrayRole: TypeAlias = Role | OneOf["prepared"]
+"""What an array is for; ``prepared`` ones are written once and read by all calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +113,13 @@ class Array:
     """A flat array in memory of a lowered kernel, ``size`` elements.
 
     ``role`` is the kernel buffer's, or ``local`` for what lies in the workspace (locals, packed
-    operands, staged fragments).  ``private`` arrays exist once per thread.  ``contents`` are those
-    of a table, which is a part of the code.
+    operands, staged fragments), or ``prepared`` for what the code makes of constants and keeps.
+    ``private`` arrays exist once per thread.  ``contents`` are those of a table, which is a part of
+    the code.
     """
 
     name: str
-    role: Role
+    role: ArrayRole
     dtype: DType
     size: Index
     private: bool = False
@@ -126,7 +131,9 @@ class LoweredKernel:
     """Everything that a code generator or an interpreter needs.
 
     ``symbols`` are the extents that are known at run time only; a run-time check of the form
-    ``condition >= 0`` precedes the body for each of ``requires``.
+    ``condition >= 0`` precedes the body for each of ``requires``.  ``prepare`` is executed once for
+    given constants and given symbols, ``body`` in each call after it.  Of what ``prepare`` writes
+    the ``prepared`` arrays last; its locals, like those of a call, end with it.
     """
 
     name: str
@@ -134,6 +141,17 @@ class LoweredKernel:
     arrays: tuple[Array, ...]
     body: tuple[Node, ...]
     requires: tuple[Index, ...] = ()
+    prepare: tuple[Node, ...] = ()
+
+    @property
+    def code(self) -> tuple[Node, ...]:
+        """All nodes, in the order in which they are first executed."""
+        return (*self.prepare, *self.body)
+
+    @property
+    def prepared(self) -> tuple[Array, ...]:
+        """The arrays that ``prepare`` leaves to the body."""
+        return tuple(a for a in self.arrays if a.role == "prepared")
 
     def array(self, name: str) -> Array:
         """Return the array called ``name``."""

@@ -28,6 +28,8 @@ def print_lowered(lowered: LoweredKernel) -> str:
     lines = [f"lowered {lowered.name}({', '.join(lowered.symbols)}) {{"]
     lines += [_INDENT + _array(array) for array in lowered.arrays]
     lines += [f"{_INDENT}requires {_condition(index)}" for index in lowered.requires]
+    if lowered.prepare:
+        lines += [_INDENT + line for line in ("prepare {", *_indented(lowered.prepare), "}")]
     lines += [_INDENT + line for line in _nodes(lowered.body)]
     return "\n".join([*lines, "}"]) + "\n"
 

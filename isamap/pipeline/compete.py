@@ -6,6 +6,7 @@ from math import inf
 
 from isamap.diagnostics import Diagnostic, NoMappingError
 from isamap.hw.accelerator import Accelerator
+from isamap.ir.ahead import weights
 from isamap.ir.nodes import Kernel, Op
 from isamap.lower.choose import Choice, choose
 from isamap.mapping.matching import Enumeration
@@ -135,12 +136,14 @@ def _rewritten(
 def _limits(
     current: Competed, choice: Choice, symbols: Mapping[str, int]
 ) -> list[tuple[float, float]]:
-    """Return for each statement the cycles of its calls and its estimate, as chosen.
+    """Return for each statement the cycles of its calls and its estimate, as chosen and weighed.
 
     Where other instructions compute operands before, their calls count: all of the estimate does.
     """
     limits = []
-    for scheduled, tried in zip(choice.schedule.statements, choice.alternatives, strict=True):
+    for scheduled, tried, weight in zip(
+        choice.schedule.statements, choice.alternatives, weights(current.kernel), strict=True
+    ):
         estimates = [
             a.estimate.cycles for a in tried if a.mapping == scheduled.mapping and a.estimate
         ]
@@ -148,5 +151,6 @@ def _limits(
         cycles = min(estimates, default=inf)
         fed = scheduled.mapping.matching.fed
         computed = any(isinstance(expr, Op) for _, expr in fed)
-        limits.append((cycles if computed and cycles < inf else calls, cycles))
+        limit = cycles if computed and cycles < inf else calls
+        limits.append((limit * weight, cycles * weight))
     return limits

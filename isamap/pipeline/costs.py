@@ -6,6 +6,7 @@ from math import inf, prod
 from typing import TypeAlias
 
 from isamap.hw.accelerator import Accelerator
+from isamap.ir.ahead import weights
 from isamap.ir.index import Index
 from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.ranges import Interval, intervals_before
@@ -99,7 +100,13 @@ class Costs:
     # --- what that costs, ever more exactly -------------------------------------------------------
     def floor(self, candidate: Candidate) -> float:
         """Return the least cycles that calls can take, if every one is used in full."""
-        return sum(self.least(statement) for statement in candidate.statements)
+        return sum(self.floors(candidate).values())
+
+    def floors(self, candidate: Candidate) -> dict[int, float]:
+        """Return those cycles for each statement, by its number; those spent once weigh little."""
+        kernel = candidate.kernel
+        weight = weights(kernel)
+        return {n: self.least(kernel.statements[n]) * weight[n] for n in candidate.group}
 
     def least(self, statement: Statement) -> float:
         """Return cycles that the calls of no mapping of a statement are below."""
@@ -128,21 +135,19 @@ class Costs:
     def quick(self, candidate: Candidate, calls: float, limit: float) -> float:
         """Return cycles by a closed form; infinity where they, or the calls, are too many."""
         kernel = candidate.kernel
-        # The dearest statement first: most candidates fail there.
-        ordered = sorted(
-            candidate.group, key=lambda n: self.least(kernel.statements[n]), reverse=True
-        )
+        weight, floors = weights(kernel), self.floors(candidate)
         figures = []
         least = 0.0
-        for number in ordered:
-            figures.append(self._figures_of(kernel, number))
-            least += figures[-1].least
+        # The dearest statement first: most candidates fail there.
+        for number in sorted(candidate.group, key=floors.__getitem__, reverse=True):
+            figures.append((weight[number], self._figures_of(kernel, number)))
+            least += weight[number] * figures[-1][1].least
             if least == inf or least * FASTER > calls:
                 return inf
         cycles = 0.0
-        for one in figures:
+        for share, one in figures:
             if cycles < limit:
-                cycles += one.quick(limit - cycles)
+                cycles += share * one.quick((limit - cycles) / share)
         return cycles
 
     def _figures_of(self, kernel: Kernel, number: int) -> Figures:
@@ -153,17 +158,17 @@ class Costs:
             least = min(
                 (issue_cycles(m, kernel, self.symbols) for m in found.mappings), default=inf
             )
-            order = ranking(kernel, found, self.producers)
+            order = ranking(kernel, number, found, self.producers)
             self._figures[key] = Figures(kernel, number, found, order, least)
         return self._figures[key]
 
     def bounds(self, candidate: Candidate) -> dict[int, float]:
         """Return for each statement cycles that its estimate is not below, by its number."""
         kernel = candidate.kernel
+        weight = weights(kernel)
         return {
-            number: self._estimates.get(
-                likeness(kernel, number), self.least(kernel.statements[number])
-            )
+            number: weight[number]
+            * self._estimates.get(likeness(kernel, number), self.least(kernel.statements[number]))
             for number in candidate.group
         }
 
@@ -172,14 +177,15 @@ class Costs:
         kernel = candidate.kernel
         bounds = self.bounds(candidate)
         # The dearest first: then the limit is reached soon, if at all.
-        rough = {n: self._figures_of(kernel, n).quick() for n in candidate.group}
+        weight = weights(kernel)
+        rough = {n: weight[n] * self._figures_of(kernel, n).quick() for n in candidate.group}
         more = len(candidate.rewritings) < LONGEST
         for number in sorted(candidate.group, key=rough.__getitem__, reverse=True):
             # Enough is known if not even without one of its statements it would be below the limit:
             # then there is no need to rewrite that once more.
             if sum(bounds.values()) - (max(bounds.values()) if more else 0.0) >= limit:
                 return inf
-            bounds[number] = self._estimate_of(kernel, number)
+            bounds[number] = weight[number] * self._estimate_of(kernel, number)
         total = sum(bounds.values())
         return total if total < limit else inf
 

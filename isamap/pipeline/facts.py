@@ -40,12 +40,14 @@ def report_facts(report: Report) -> Facts:
                 "covers": list(s.covers),
                 "chosen": s.chosen,
                 "why": s.why,
+                "ahead": s.ahead,
             }
             for s in result.statements
         ],
         "rewritings": [rewriting_facts(before, one) for before, one in result.rewritten],
         "schedule": schedule_facts(result.schedule, names),
         "estimate": _estimate(result),
+        "prepared": _prepared(result),
         "tuning": _tuning(result),
         "execution": {
             "way": execution.way,
@@ -226,6 +228,14 @@ def _estimate(result: Result) -> Facts:
         "bound_by": estimate.bound_by,
         "parts": dict(estimate.parts),
     }
+
+
+def _prepared(result: Result) -> Facts | None:
+    if (found := result.preparation) is None:
+        return None
+    cycles = found.estimate.cycles
+    seconds = cycles / float(result.accelerator.clock)
+    return {"bytes": found.bytes, "cycles": cycles, "seconds": seconds}
 
 
 def _tuning(result: Result) -> Facts | None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import inf
 
+from isamap.ir.ahead import statement_kernel
 from isamap.ir.index import Index, Name, const, var
 from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Op
 from isamap.ir.ranges import intervals_before
@@ -38,6 +39,7 @@ def likeness(kernel: Kernel, number: int) -> object:
     """
     statement = zero_based(kernel.statements[number])
     known = intervals_before(kernel, number)
+    alone = statement_kernel(kernel, number)
     numbered = {v.name: f"v{n}" for n, v in enumerate(statement.variables)}
     buffers: dict[str, object] = {}
 
@@ -57,7 +59,7 @@ def likeness(kernel: Kernel, number: int) -> object:
     def text(expr: Expr) -> object:
         match expr:
             case Access(name, indices, dtype):
-                own = kernel.buffer(name)
+                own = alone.buffer(name)
                 about = (len(buffers), own.shape, own.pad is None, known.get(name), own.role)
                 first = buffers.setdefault(name, about)
                 return first, tuple(map(without_offset, indices)), dtype.name

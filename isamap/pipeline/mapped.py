@@ -14,6 +14,7 @@ from isamap.diagnostics import (
 from isamap.emit.c import emit_c
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
+from isamap.ir.ahead import statements_ahead
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.choose import Choice
@@ -186,6 +187,7 @@ def _statements(
 ) -> tuple[StatementResult, ...]:
     results = []
     sequences = Sequences(arranged.kernel, hardware)
+    first = statements_ahead(arranged.kernel)
     for number, name in enumerate(statement_names(arranged.kernel)):
         found, tried = arranged.enumerations[number], choice.alternatives[number]
         chosen = found.mappings.index(schedule.statements[number].mapping)
@@ -204,6 +206,7 @@ def _statements(
                 _why(found, chosen, scheduled, tuning, sequences),
                 scheduled,
                 arranged.covers[number],
+                number in first,
             )
         )
     return tuple(results)

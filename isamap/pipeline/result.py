@@ -12,7 +12,7 @@ from isamap.diagnostics import ToolError, fail
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
-from isamap.lower.cost import Estimate
+from isamap.lower.cost import Estimate, estimate_ahead
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.composed import is_of
 from isamap.mapping.matching import Enumeration
@@ -48,7 +48,8 @@ class StatementResult:
 
     ``name`` is the buffer that the statement writes, numbered where several statements write it.
     ``why`` says in words what decided, ``scheduled`` what was tried.  ``covers`` names the
-    statements that it stands for: several where one instruction computes them all.
+    statements that it stands for: several where one instruction computes them all.  One that is
+    ``ahead`` depends on constants alone and is computed once, before all calls.
     """
 
     name: str
@@ -58,6 +59,7 @@ class StatementResult:
     why: str
     scheduled: tuple[Scheduled, ...]
     covers: tuple[str, ...] = ()
+    ahead: bool = False
 
     @property
     def mappings(self) -> tuple[LegalMapping, ...]:
@@ -112,6 +114,15 @@ class Tuning:
 
 
 @dataclass(frozen=True, slots=True)
+class Preparation:
+    """What is made of constants once, ahead of all calls: the bytes that are kept, and what making
+    them is estimated to take."""
+
+    bytes: int
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """A kernel mapped on to a machine; nothing has run yet.
 
@@ -150,6 +161,17 @@ class Result:
         )
 
     @property
+    def preparation(self) -> Preparation | None:
+        """What is prepared of the constants, None if nothing is."""
+        if not self.lowered.prepare:
+            return None
+        kept = sum(
+            int(array.size.evaluate(self.symbols)) * array.dtype.bytes
+            for array in self.lowered.prepared
+        )
+        return Preparation(kept, estimate_ahead(self.lowered, self.accelerator, self.symbols))
+
+    @property
     def c(self) -> str | None:
         """The text of the C file; None where the description makes no C."""
         return self.source.text if self.source else None
@@ -159,8 +181,9 @@ class Result:
 
         Arrays have the kernel's shapes and element types (``Buffer.dtype.numpy``: ml_dtypes for
         bf16, f8 and 4-bit integers); contiguous ones are not copied.  It may be called from several
-        threads at once.  Raises ToolError when the description may not be compiled or the compiler
-        is missing or fails.
+        threads at once.  ``f.prepare(B=b)`` takes the constants once for many calls.
+        Raises ToolError when the description may not be compiled or the compiler is missing or
+        fails.
         """
         from isamap.interp.reads import check_reads, reads_data
         from isamap.run.build import build_shared  # needed by callers of this alone

@@ -144,7 +144,7 @@ class Rewriter:
         barred = (SHAPED if applied & SHAPED else frozenset()) | (
             frozenset() if contest.calls == inf else UNMAPPED
         )
-        floors = {n: self.costs.least(before.kernel.statements[n]) for n in before.group}
+        floors = self.costs.floors(before)
         bounds = self.costs.bounds(before)
         for number in before.group:
             others = [n for n in before.group if n != number]

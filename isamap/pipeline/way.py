@@ -80,7 +80,7 @@ def call_count(lowered: LoweredKernel, symbols: Mapping[str, int]) -> float:
 
     A thousand copied elements count as one: the simulator copies them as arrays.
     """
-    return _count(lowered.body, symbols)
+    return _count(lowered.code, symbols)
 
 
 def _count(nodes: tuple[Node, ...], symbols: Mapping[str, int]) -> float:

@@ -18,6 +18,7 @@ from isamap.mapping.lemmas import Names, laid_digits, laws_of, mixed_radix, plac
 from isamap.mapping.matching import Mapping, Matching
 from isamap.mapping.positions import digits, extent
 from isamap.mapping.problem import problem
+from isamap.proof.ahead import faults_ahead
 from isamap.proof.bounds import memory_lemmas
 from isamap.proof.claim import Claim, Decision, Obligation, Open
 from isamap.proof.fusion import fusion_obligations
@@ -173,6 +174,8 @@ def _code(evidence: Evidence, bound: Kernel) -> Iterator[Obligation]:
             yield Claim(CODE, lemma.name, lemma.claim, "none", "assumed", detail=detail)
         else:
             yield Open(CODE, lemma)
+    if lowered.prepare or lowered.prepared:
+        yield _ahead(machine, lowered)
     flow = register_flow(machine, lowered)
     text = f"each of {flow.reads} register operands has a value when it is read"
     verdict = _decided(not flow.faults)
@@ -189,18 +192,29 @@ def _arrays(kernel: Kernel, lowered: LoweredKernel) -> Claim:
     for b in kernel.buffers:
         found = arrays.get(b.name)
         size = product(b.shape)
-        expected = (b.role, b.dtype, size, b.contents)
+        roles = (b.role, "prepared") if b.role == "local" else (b.role,)
+        expected = (b.dtype, size, b.contents)
         if found is None and b.role == "local":
             continue  # It never leaves registers, or a node names it that is not there.
-        if found is None or (found.role, found.dtype, found.size, found.contents) != expected:
+        if (
+            found is None
+            or (found.dtype, found.size, found.contents) != expected
+            or found.role not in roles
+        ):
             wrong.append(b.name)
-    wrong += [
-        array.name
-        for array in lowered.arrays
-        if array.role != "local" and array.name not in {b.name for b in kernel.buffers}
-    ]
+    names = {b.name for b in kernel.buffers}
+    own = [a.name for a in lowered.arrays if a.role in ("local", "prepared")]
+    wrong += [name for name in arrays if name not in names and name not in own]
     text = "the arrays of the code are the kernel's buffers"
     return Claim(CODE, "arrays", text, "checker", _decided(not wrong), detail=", ".join(wrong))
+
+
+def _ahead(machine: Accelerator, lowered: LoweredKernel) -> Claim:
+    """Return that what is prepared holds for all calls with the same constants."""
+    faults = faults_ahead(machine, lowered)
+    names = ", ".join(a.name for a in lowered.prepared) or "nothing"
+    text = f"{names} depends on constants only, and no call changes it"
+    return Claim(CODE, "prepared", text, "checker", _decided(not faults), detail="; ".join(faults))
 
 
 def used_instructions(evidence: Evidence) -> tuple[str, ...]:

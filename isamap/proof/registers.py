@@ -39,7 +39,7 @@ class Flow:
 def register_flow(machine: Accelerator, lowered: LoweredKernel) -> Flow:
     """Return whether every register element is written before it is read."""
     flow = _Flow({entry.name: entry for entry in machine.entries})
-    flow.run(lowered.body, {}, {})
+    flow.run(lowered.code, {}, {})
     return Flow(flow.reads, tuple(dict.fromkeys(flow.faults)), tuple(dict.fromkeys(flow.undecided)))
 
 

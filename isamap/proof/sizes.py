@@ -38,7 +38,7 @@ def covering_sizes(
             continue
         if not is_affordable(kernel, lowered, symbols, calls, iterations):
             continue
-        executed = set(_executed(lowered.body, dict(values)))
+        executed = set(_executed(lowered.code, dict(values)))
         if executed - covered:
             covered |= executed
             chosen.append(symbols)
@@ -51,7 +51,7 @@ def _combinations(kernel: Kernel, lowered: LoweredKernel) -> Iterator[dict[str, 
         yield {}
         return
     steps: dict[str, set[int]] = {name: set() for name in kernel.symbols}
-    for index in _indices(lowered.body):
+    for index in _indices(lowered.code):
         _collect(index, steps)
     candidates = {
         name: sorted({1, 7, *(n for d in found for n in (d - 1, d, d + 1, 2 * d + 1) if n > 0)})

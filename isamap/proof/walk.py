@@ -55,7 +55,7 @@ class Malformed(Exception):
 def sites(lowered: LoweredKernel) -> Iterator[Site]:
     """Yield every call and copy, in order; :class:`Malformed` where a counter hides a name."""
     taken = frozenset(lowered.symbols)
-    yield from _within(lowered.body, Context(), taken)
+    yield from _within(lowered.code, Context(), taken)
 
 
 def _within(nodes: tuple[Node, ...], context: Context, taken: frozenset[str]) -> Iterator[Site]:

@@ -24,7 +24,7 @@ def is_affordable(
     )
     if points > iterations:
         return False
-    made, copied = _work(lowered.body, dict(values))
+    made, copied = _work(lowered.code, dict(values))
     return made <= calls and copied <= iterations
 
 

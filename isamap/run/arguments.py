@@ -1,6 +1,6 @@
 """Arrays and extents given to a compiled kernel: inferred, checked, told about."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
@@ -11,13 +11,21 @@ from isamap.run.protocol import shape_of
 
 
 def check_arrays(
-    source: CSource, arrays: Mapping[str, np.ndarray], symbols: Mapping[str, int]
+    source: CSource,
+    arrays: Mapping[str, np.ndarray],
+    symbols: Mapping[str, int],
+    held: Container[str] = (),
 ) -> None:
-    """ArgumentsError unless every input is there with its type and shape, and every extent."""
-    found = _symbol_faults(source, symbols)
+    """ArgumentsError unless every input is there with its type and shape, and every extent.
+
+    Those that are ``held`` were given before.
+    """
+    found = _symbol_faults(source, symbols, source.symbols)
     if found:
         raise ArgumentsError(found)
     for parameter in source.parameters:
+        if parameter.name in held:
+            continue
         if parameter.is_input and parameter.name not in arrays:
             found.append(fail("E520", f"no array is given for {described(parameter)}"))
         elif parameter.name in arrays:
@@ -47,11 +55,15 @@ def described(parameter: Parameter) -> str:
 
 
 def infer_symbols(
-    source: CSource, arrays: Mapping[str, np.ndarray], given: Mapping[str, int]
+    source: CSource,
+    arrays: Mapping[str, np.ndarray],
+    given: Mapping[str, int],
+    wanted: Sequence[str] | None = None,
 ) -> dict[str, int]:
-    """Return the value of every symbol, from ``given`` and the shapes of ``arrays``.
+    """Return the values of symbols that ``given`` and the shapes of ``arrays`` tell.
 
-    ArgumentsError for a wrong number of dimensions, or a symbol that no shape tells.
+    ArgumentsError for a wrong number of dimensions, or a symbol that nothing tells: any, or one of
+    those that are ``wanted``.
     """
     values = dict(given)
     faults = [
@@ -72,7 +84,7 @@ def infer_symbols(
     ]
     while found := _solved(known, values):
         values |= found
-    if faults := _symbol_faults(source, values):
+    if faults := _symbol_faults(source, values, source.symbols if wanted is None else wanted):
         raise ArgumentsError(faults)
     return values
 
@@ -92,12 +104,14 @@ def _solved(known: list[tuple[Index, int]], values: Mapping[str, int]) -> dict[s
     return {}
 
 
-def _symbol_faults(source: CSource, values: Mapping[str, int]) -> list[Diagnostic]:
+def _symbol_faults(
+    source: CSource, values: Mapping[str, int], wanted: Sequence[str]
+) -> list[Diagnostic]:
     faults = []
     for name in source.symbols:
-        if name not in values:
+        if name in wanted and name not in values:
             faults.append(fail("E523", f"extent {name} has no value and no array's shape tells it"))
-        elif values[name] < 1:
+        elif values.get(name, 1) < 1:
             faults.append(fail("E524", f"extent {name} must be 1 or more, found {values[name]}"))
     unknown = [name for name in values if name not in source.symbols]
     faults += [fail("E525", f"there is no extent {name} to give a value") for name in unknown]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from isamap.diagnostics import ToolError, fail
 from isamap.emit.program import program_text
+from isamap.emit.repeat import shared_text
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator, Toolchain
 from isamap.run.process import command_text, run_limited
@@ -55,7 +56,8 @@ def build_shared(
     not trusted, the compiler is missing, too slow, or refuses the text.
     """
     tools = require_toolchain(accelerator)
-    return _build(source.text, source.entry, ".so", tools, tools.shared, folder, timeout)
+    text = shared_text(source)
+    return _build(text, source.entry, ".so", tools, tools.shared, folder, timeout)
 
 
 def build_program(

@@ -75,7 +75,7 @@ class Worker:
     def run(
         self, kernel: Loaded, arrays: Arrays, symbols: Mapping[str, int], threads: int = 1
     ) -> dict[str, np.ndarray] | Crash:
-        """Compute once; return the written arrays by name.
+        """Prepare constants and compute once; return the written arrays by name.
 
         ``arrays`` holds every input by name, of exactly the kernel's types and shapes
         (ArgumentsError otherwise).
@@ -98,10 +98,11 @@ class Worker:
     ) -> tuple[tuple[float, ...], ...] | Crash:
         """Return for each kernel ``repeats`` samples of the seconds that one call takes.
 
-        All kernels have the same parameters.  A sample is the mean over at least ``window``
-        seconds; samples of the kernels are taken by turns, on one core if there is one thread.
-        There are fewer, but one at least, where they take longer than half the time limit; the
-        limit itself is for each kernel.  ``inout`` arrays keep changing from call to call.
+        Constants are prepared before, which is not timed.  All kernels have the same parameters.
+        A sample is the mean over at least ``window`` seconds; samples of the kernels are taken by
+        turns, on one core if there is one thread.  There are fewer, but one at least, where they
+        take longer than half the time limit; the limit itself is for each kernel.  ``inout`` arrays
+        keep changing from call to call.
         """
         seconds = self.limits.seconds * len(kernels)
         budget = self.limits.seconds / 2
@@ -225,8 +226,7 @@ class _Process:
             "id": number,
             "path": str(kernel.path),
             "entry": kernel.source.entry,
-            "pointers": len(kernel.source.parameters),
-            "symbols": len(kernel.source.symbols),
+            **_taken(kernel.source),
         }
         answer = self.ask(request, 60.0)
         if isinstance(answer, Crash):
@@ -295,6 +295,22 @@ class _Process:
             return Crash("crash", name, detail, "")
         detail = f"the worker ended with status {code}" + (f": {told}" if told else "")
         return Crash("crash", None, detail, "")
+
+
+def _taken(source: CSource) -> dict[str, object]:
+    """Return the numbers of the parameters and extents that each function of a kernel takes."""
+    places = {p.name: n for n, p in enumerate(source.parameters)}
+    ahead = None
+    if source.ahead is not None:
+        ahead = {
+            "pointers": [places[p.name] for p in source.ahead.parameters],
+            "symbols": [source.symbols.index(s) for s in source.ahead.symbols],
+        }
+    return {
+        "pointers": [places[p.name] for p in source.taken],
+        "symbols": list(range(len(source.symbols))),
+        "ahead": ahead,
+    }
 
 
 def _unnamed_file() -> int:

@@ -14,31 +14,63 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
+
+Calls: TypeAlias = Callable[[int], int]
+"""Calls a kernel so many times and returns its result."""
 
 _THREAD_BYTES = 192 << 20
 """Address space that the C library sets aside for a thread: its stack and its heap's arena."""
 
 
 class Function:
-    """A loaded kernel."""
+    """A loaded kernel.
 
-    def __init__(self, path: str, entry: str, pointers: int, symbols: int) -> None:
+    ``pointers`` and ``symbols`` are the numbers of the parameters and extents that a call takes;
+    ``ahead`` those that preparing its constants takes, None where nothing is prepared.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        entry: str,
+        pointers: list[int],
+        symbols: list[int],
+        ahead: dict[str, list[int]] | None,
+    ) -> None:
         library = ctypes.CDLL(path)
-        integers = [ctypes.c_int64] * symbols
-        self.call = library[entry]
-        self.call.argtypes = (
-            [ctypes.c_void_p] * pointers
-            + integers
-            + [
-                ctypes.c_void_p,
+        self.pointers, self.symbols, self.ahead = pointers, symbols, ahead
+        self.repeat = library[f"{entry}_repeat"]
+        self.repeat.argtypes = [ctypes.POINTER(ctypes.c_int64), ctypes.c_int64]
+        self.repeat.restype = ctypes.c_int
+        self.room = _size(library[f"{entry}_workspace"], len(symbols), True)
+        if ahead is not None:
+            count = len(ahead["symbols"])
+            self.prepare = library[f"{entry}_prepare"]
+            self.prepare.argtypes = [
+                *[ctypes.c_void_p] * len(ahead["pointers"]),
+                *[ctypes.c_int64] * count,
+                *[ctypes.c_void_p] * 2,
                 ctypes.c_int,
             ]
-        )
-        self.call.restype = ctypes.c_int
-        self.room = library[f"{entry}_workspace"]
-        self.room.argtypes = [*integers, ctypes.c_int]
-        self.room.restype = ctypes.c_size_t
+            self.prepare.restype = ctypes.c_int
+            self.prepared = _size(library[f"{entry}_prepared"], count, False)
+            self.prepare_room = _size(library[f"{entry}_prepare_workspace"], count, True)
+
+
+def _size(function: Any, symbols: int, threads: bool) -> Any:
+    """Return a function that tells a number of bytes."""
+    function.argtypes = [*[ctypes.c_int64] * symbols, *[ctypes.c_int] * threads]
+    function.restype = ctypes.c_size_t
+    return function
+
+
+class Refused(Exception):
+    """What is prepared was refused; holds the function's result."""
+
+    def __init__(self, result: int) -> None:
+        super().__init__(result)
+        self.result = result
 
 
 class Memory:
@@ -70,61 +102,93 @@ class Worker:
         self.memory = Memory(descriptor)
         self.functions: dict[int, Function] = {}
         self.spare: mmap.mmap | None = None
+        self.kept: list[mmap.mmap] = []
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to one request."""
         match request["op"]:
             case "load":
                 return self._load(request)
-            case "run":
-                return self._run(request)
-            case _:
-                return self._time(request)
+            case what:
+                try:
+                    return self._run(request) if what == "run" else self._time(request)
+                except Refused as refused:
+                    return {"result": refused.result}
 
     def _load(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
             function = Function(
-                request["path"], request["entry"], request["pointers"], request["symbols"]
+                request["path"],
+                request["entry"],
+                request["pointers"],
+                request["symbols"],
+                request["ahead"],
             )
         except (OSError, AttributeError) as error:
             return {"error": "unloadable", "detail": str(error)}
         self.functions[request["id"]] = function
         return {}
 
-    def _calls(self, request: dict[str, Any]) -> list[Callable[[], int]]:
-        """Return one closure per function named; MemoryError if there is no room."""
+    def _calls(self, request: dict[str, Any]) -> list[Calls]:
+        """Return one closure per function named, its constants prepared.
+
+        MemoryError if there is no room.
+        """
         base = self.memory.at_least(request["size"])
         _limit(request["memory"], request["threads"], request["cpu"])
         pointers = [base + offset for offset in request["offsets"]]
-        functions = [self.functions[number] for number in request["ids"]]
         symbols, threads = request["symbols"], request["threads"]
-        need = max(f.room(*symbols, threads) for f in functions)
-        space = self._space(need)
-        arguments = [*pointers, *symbols, space, threads]
+        functions = [self.functions[number] for number in request["ids"]]
+        self.kept.clear()
+        ahead = [self._prepared(f, pointers, symbols, threads) for f in functions]
+        rooms = (f.room(*_picked(symbols, f.symbols), threads) for f in functions)
+        space = self._space(max(rooms))
 
-        def closure(function: Function) -> Callable[[], int]:
-            given = [
-                kind(value) for kind, value in zip(function.call.argtypes, arguments, strict=True)
+        def closure(function: Function, prepared: list[int]) -> Calls:
+            arguments = [
+                *_picked(pointers, function.pointers),
+                *_picked(symbols, function.symbols),
+                *prepared,
+                space or 0,
+                threads,
             ]
-            call = function.call
-            return lambda: int(call(*given))
+            given = (ctypes.c_int64 * len(arguments))(*arguments)
+            return lambda count: int(function.repeat(given, count))
 
-        return [closure(f) for f in functions]
+        return [closure(f, prepared) for f, prepared in zip(functions, ahead, strict=True)]
+
+    def _prepared(
+        self, function: Function, pointers: list[int], symbols: list[int], threads: int
+    ) -> list[int]:
+        """Return the address of what is prepared for a function, nothing if it takes nothing."""
+        if function.ahead is None:
+            return []
+        own = _picked(symbols, function.ahead["symbols"])
+        # Never empty, so that there is an address.
+        area = _area(function.prepared(*own) or 1)
+        self.kept.append(area)
+        result = function.prepare(
+            *_picked(pointers, function.ahead["pointers"]),
+            *own,
+            _address(area),
+            self._space(function.prepare_room(*own, threads)),
+            threads,
+        )
+        if result:
+            raise Refused(result)
+        return [_address(area)]
 
     def _space(self, need: int) -> int | None:
         if need == 0:
             return None
         if self.spare is None or len(self.spare) < need:
             self.spare = None
-            try:
-                self.spare = mmap.mmap(-1, need)
-            except (OSError, OverflowError, ValueError) as error:
-                raise MemoryError(f"no room for a workspace of {need} bytes") from error
+            self.spare = _area(need)
         return _address(self.spare)
 
     def _run(self, request: dict[str, Any]) -> dict[str, Any]:
         (call,) = self._calls(request)
-        return {"result": call()}
+        return {"result": call(1)}
 
     def _time(self, request: dict[str, Any]) -> dict[str, Any]:
         calls = self._calls(request)
@@ -135,7 +199,7 @@ class Worker:
         try:
             counts = []
             for call in calls:
-                if result := call():
+                if result := call(1):
                     return {"result": result}
                 counts.append(_calls_per_window(call, request["window"]))
             samples: list[list[float]] = [[] for _ in calls]
@@ -150,14 +214,25 @@ class Worker:
         return {"result": 0, "samples": samples}
 
 
-def _seconds(call: Callable[[], int], count: int) -> float:
+def _picked(values: list[int], places: list[int]) -> list[int]:
+    return [values[place] for place in places]
+
+
+def _area(need: int) -> mmap.mmap:
+    """Return fresh memory; MemoryError if there is none."""
+    try:
+        return mmap.mmap(-1, need)
+    except (OSError, OverflowError, ValueError) as error:
+        raise MemoryError(f"no room for {need} bytes beside the arrays") from error
+
+
+def _seconds(call: Calls, count: int) -> float:
     start = time.perf_counter()
-    for _ in range(count):
-        call()
+    call(count)
     return time.perf_counter() - start
 
 
-def _calls_per_window(call: Callable[[], int], window: float) -> int:
+def _calls_per_window(call: Calls, window: float) -> int:
     count = 1
     while (taken := _seconds(call, count)) < window:
         count = max(count + 1, min(count * 10, math.ceil(1.2 * count * window / max(taken, 1e-9))))

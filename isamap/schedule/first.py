@@ -6,51 +6,25 @@ Reductions run inside the results; small ones are unrolled into the block, where
 windows share their loads.
 """
 
-from collections import Counter
 from collections.abc import Mapping as Dict
-from dataclasses import dataclass, field
 from itertools import product
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.nodes import Access, Kernel
+from isamap.ir.nodes import Kernel
 from isamap.mapping.composed import Composed
 from isamap.mapping.matching import Mapping
 from isamap.mapping.produce import Producers
+from isamap.schedule.copied import pack_aliased, pack_constants
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
-from isamap.schedule.treatment import Treatments, inputs, numeric
-
-ASSUMED_EXTENT = 1009
-"""What a symbolic extent is taken for when a block is chosen: large, and a multiple of nothing."""
+from isamap.schedule.shape import Shape, Steps, read_shape
+from isamap.schedule.treatment import Treatments, inputs
 
 CALLS_IN_BODY = 128
 """Calls of one unrolled body: more of them fill the instruction cache and the compiler's time."""
-
-
-Steps: TypeAlias = tuple[tuple[frozenset[str], tuple[tuple[str, int], ...]], ...]
-"""How an access moves: for each index its variables, and how far an iteration of each goes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A mapping with the numbers that a block is chosen by.
-
-    ``reads`` has for each operand how its accesses move, the variables that do it, and how many
-    accesses are alike in that.
-    """
-
-    mapping: Mapping
-    extents: Dict[str, int]
-    tile: Dict[str, int]
-    outputs: tuple[str, ...]
-    reductions: tuple[str, ...]
-    frozen: frozenset[str]
-    reads: Dict[str, tuple[tuple[Steps, frozenset[str], int], ...]]
-    places: dict[tuple[Steps, tuple[tuple[str, int], ...]], int] = field(default_factory=dict)
 
 
 def first_schedule(
@@ -63,6 +37,9 @@ def first_schedule(
     treatments: Treatments | None = None,
 ) -> StatementSchedule:
     """Return a schedule for one mapping of a statement of ``kernel``, whose extents are bound.
+
+    Roles in ``kernel`` are those that buffers have for this statement: what is ``const`` may be
+    packed ahead, at no cost for a call (:func:`isamap.ir.ahead.statement_kernel`).
 
     ``rank`` picks the register block, 0 being the best that should fit; None the smallest.
     ``treatments`` are the mapping's in that kernel, if they are known.
@@ -77,7 +54,8 @@ def first_schedule(
     blocks = rank_blocks(shape, accelerator, costs)
     smallest = {v: 1 for v in shape.extents}
     block = smallest if rank is None else blocks[min(rank, len(blocks) - 1)]
-    chosen = _pack_aliased(shape, chosen, accelerator, treatments)
+    chosen = pack_aliased(shape, chosen, accelerator, treatments)
+    chosen = pack_constants(shape, block, chosen, accelerator, treatments)
     levels = order_levels(shape, block, accelerator, threads)
     return StatementSchedule(mapping, levels, tuple(chosen))
 
@@ -100,48 +78,6 @@ def first_treatments(
         chosen += kinds
         costs[operand] = treatments.own_cost(operand, kinds)
     return chosen, costs
-
-
-def read_shape(mapping: Mapping) -> Shape:
-    """Return the numbers of a mapping; symbols are taken for :data:`ASSUMED_EXTENT`."""
-    statement = mapping.matching.statement
-    names = [v.name for v in statement.variables]
-    extents = {v.name: numeric(v.extent, ASSUMED_EXTENT) for v in statement.variables}
-    used = frozenset().union(*(index.names for index in statement.target.indices))
-    alone: set[str] = set()
-    for index in statement.target.indices:
-        own = index.names & extents.keys()
-        if len(own) == 1 and index.is_linear_in(own):
-            alone |= own
-    return Shape(
-        mapping,
-        extents,
-        {v: mapping.tile.get(v, 1) for v in names},
-        tuple(v for v in names if v in used),
-        tuple(v for v in names if v not in used),
-        frozenset(v for v in names if v in used and v not in alone),
-        {operand: _reads(mapping, operand) for operand, _ in mapping.matching.fed},
-    )
-
-
-def _reads(mapping: Mapping, operand: str) -> tuple[tuple[Steps, frozenset[str], int], ...]:
-    alike = Counter(_steps(access) for name, access in inputs(mapping) if name == operand)
-    return tuple(
-        (steps, frozenset().union(*(names for names, _ in steps)), number)
-        for steps, number in alike.items()
-    )
-
-
-def _steps(access: Access) -> Steps:
-    return tuple(
-        (
-            index.names,
-            tuple(
-                (v, numeric(index.coefficient(v), ASSUMED_EXTENT) or 1) for v in sorted(index.names)
-            ),
-        )
-        for index in access.indices
-    )
 
 
 # --- the register block -------------------------------------------------------------------------
@@ -381,33 +317,3 @@ def _chunk(shape: Shape, steps: Dict[str, int], accelerator: Accelerator) -> dic
     unit = steps[longest]
     step = max(unit, -(-step // unit) * unit)
     return {longest: step} if 128 <= step < shape.extents[longest] else {}
-
-
-def _pack_aliased(
-    shape: Shape, chosen: list[Treatment], accelerator: Accelerator, treatments: Treatments
-) -> list[Treatment]:
-    """Pack operands whose rows lie a multiple of 2 KiB apart and are read again and again.
-
-    Such rows fall into the same few sets of a cache, which then holds almost none of them.
-    """
-    if not any(s.kind == "cache" for s in accelerator.storages):
-        return chosen
-    result = list(chosen)
-    for n, (operand, access) in enumerate(inputs(shape.mapping)):
-        if chosen[n] == "packed":
-            continue
-        names = frozenset().union(*(i.names for i in access.indices)) if access.indices else set()
-        reuse = prod(-(-shape.extents[v] // shape.tile[v]) for v in shape.outputs if v not in names)
-        reference = treatments.reference(operand, access, "direct")
-        laned = {v for v, tile in shape.tile.items() if tile > 1}
-        if reference is None or reuse < 16 or not names & laned:
-            continue
-        pitches = [
-            numeric(reference.offset.coefficient(v), ASSUMED_EXTENT) * access.dtype.bytes
-            for v in shape.reductions
-            if v in names and reference.offset.is_linear_in([v]) and shape.extents[v] >= 16
-        ]
-        aliased = any(pitch and pitch % 2048 == 0 for pitch in pitches)
-        if aliased and treatments.cost(operand, "packed") is not None:
-            result[n] = "packed"
-    return result

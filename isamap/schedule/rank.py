@@ -115,6 +115,14 @@ def quick_cycles(mapping: Mapping, treatments: Treatments) -> Iterator[float]:
     calls = prod(tiles.values())
     cycles = _calls(mapping)
     for operand, _ in matching.fed:
+        if treatments.is_constant(operand):  # copied once, ahead of all calls
+            kinds = treatments.feasible(operand)
+            if kinds is None:
+                yield inf
+                return
+            cycles += calls * 0.1 * treatments.own_cost(operand, kinds)
+            yield cycles
+            continue
         copies = {kind: _copied(mapping, treatments, operand, kind, tiles) for kind in KINDS}
         for n, kind in enumerate(KINDS):
             if least := min(copies[left] for left in KINDS[n:]):
@@ -141,6 +149,8 @@ def _copied(
     total = 0.0
     shape = operand_shape(mapping, operand)
     for access in dict.fromkeys(accesses(mapping.matching.bound(operand))):
+        if treatments.buffers[access.buffer].role == "const":
+            continue
         if kind == "packed":
             used = frozenset().union(*(i.names for i in access.indices))
             total += COPY * prod(tiles[v] for v in tiles if v in used) * prod(shape or ())

@@ -10,17 +10,13 @@ from dataclasses import dataclass, field, replace
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
+from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
 from isamap.mapping.produce import Producers
-from isamap.schedule.first import (
-    Shape,
-    first_treatments,
-    order_levels,
-    rank_blocks,
-    read_shape,
-)
-from isamap.schedule.schedule import Level, Schedule, StatementSchedule, Treatment
-from isamap.schedule.treatment import Treatments, inputs
+from isamap.schedule.first import first_treatments, order_levels, rank_blocks
+from isamap.schedule.schedule import Level, Schedule, StatementSchedule
+from isamap.schedule.shape import Shape, read_shape
+from isamap.schedule.treatment import KINDS, Treatments, inputs
 
 BLOCKS = 24
 """Register blocks of a mapping that may be chosen, the best score first."""
@@ -33,9 +29,6 @@ CHUNKS = (0, 1, 64, 128, 256, 512)
 
 OUTER = (1, 2, 4, 8, 16)
 """Blocks that an extra, outer loop over the second output variable covers; 1: no such loop."""
-
-KINDS: tuple[Treatment, ...] = ("direct", "padded", "packed")
-"""Treatments of an operand."""
 
 FUSED = ("fused", "apart")
 """Whether a statement is computed in another one's registers, where the first schedule does so."""
@@ -88,7 +81,14 @@ def space(
     computes in another one's registers the number of that one.
     """
     makers = tuple(
-        _Maker(f"{number}.", accelerator, kernel, tuple(own), producers, threads)
+        _Maker(
+            f"{number}.",
+            accelerator,
+            statement_kernel(kernel, number),
+            tuple(own),
+            producers,
+            threads,
+        )
         for number, own in enumerate(starts)
     )
     choices = [choice for maker in makers for choice in maker.choices()]
@@ -102,7 +102,7 @@ def _fused(number: int) -> str:
 
 @dataclass(slots=True)
 class _Maker:
-    """Builds the schedules of one statement."""
+    """Builds the schedules of one statement; ``kernel`` is of this statement only."""
 
     prefix: str
     accelerator: Accelerator

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping as Dict
 from dataclasses import dataclass, field
+from math import prod
 
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Expr, Literal, Permissions
@@ -29,6 +30,10 @@ def inputs(mapping: Mapping) -> tuple[tuple[str, Access], ...]:
 
 KINDS: tuple[Treatment, ...] = ("direct", "padded", "packed")
 """All treatments, in the order in which they are tried."""
+
+
+ASSUMED_EXTENT = 256
+"""What a symbolic extent is taken for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +91,44 @@ class Treatments:
         """Return the cheapest treatments of an operand's accesses with which it can be made.
 
         None if there are none: the mapping cannot be lowered.  Every access of one operand is
-        treated alike, 'direct' before 'padded' before 'packed'.
+        treated alike, 'direct' before 'padded' before 'packed'.  An operand of constants alone is
+        copied ahead, and so treated in the way that makes its fragments cheapest; but packing may
+        make it larger, and then it must be cheaper by as much.
         """
         expr = self.mapping.matching.bound(operand)
         found = tuple(dict.fromkeys(accesses(expr)))
+        costs: dict[Treatment, float] = {}
         for kind in KINDS:
-            if self.cost(operand, kind) is not None:
-                return (kind,) * len(found)
-        return None
+            if (cost := self.cost(operand, kind)) is not None:
+                costs[kind] = cost
+                if not self.is_constant(operand):
+                    break
+        if not costs:
+            return None
+        chosen = next(iter(costs))
+        if len(costs) > 1:
+            sizes = {k: sum(self.elements(operand, a, k) for a in found) for k in costs}
+            chosen = min(costs, key=lambda kind: costs[kind] * sizes[kind])
+        return (chosen,) * len(found)
+
+    def is_constant(self, operand: str) -> bool:
+        """Return whether an operand is read from constants alone."""
+        found = accesses(self.mapping.matching.bound(operand))
+        return bool(found) and all(self.buffers[a.buffer].role == "const" for a in found)
+
+    def elements(self, operand: str, access: Access, kind: Treatment) -> int:
+        """Return how many elements an access goes through under a feasible treatment."""
+        reference = self.reference(operand, access, kind)
+        if reference is None or reference.dense is None:
+            shape = self.buffers[access.buffer].shape
+            return prod(numeric(extent, ASSUMED_EXTENT) for extent in shape)
+        used = frozenset().union(*(index.names for index in access.indices))
+        tiles = (
+            -(-numeric(extent, ASSUMED_EXTENT) // self.mapping.tile.get(v, 1))
+            for v, extent in self.extents.items()
+            if v in used
+        )
+        return prod(reference.dense) * prod(tiles)
 
     def lacking(self, operand: str) -> str:
         """Return what the machine lacks to make an operand that no treatment can make."""

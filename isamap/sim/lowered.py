@@ -14,6 +14,7 @@ from isamap.interp.arguments import bind_symbols, shape_of
 from isamap.interp.arithmetic import Arithmetic, declared
 from isamap.interp.rounding import Values
 from isamap.ir.nodes import Kernel
+from isamap.lower.apart import faults_ahead
 from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Scope
 from isamap.sim.calls import Action, CallSite, Fragment, Plans, Tracer, new_fragment
 from isamap.sim.copies import compile_copy
@@ -33,18 +34,30 @@ def run_lowered(
     arithmetic: Arithmetic | None = None,
     tracer: Tracer | None = None,
 ) -> dict[str, Values]:
-    """Return the content of the out and inout arrays after a lowered kernel.
+    """Return the content of the out and inout arrays after a lowered kernel, constants prepared.
 
     They are flat, or have the shapes of ``kernel`` if it is given.  LoweredFault for an access
     outside an array, a read of a register element without value, an operand in a wrong place;
     ArgumentsError for arguments that do not fit.  Arrays that nothing has written yet hold NaN
-    (93 in integers), private ones anew in every iteration of a parallel loop.
+    (93 in integers), private ones anew in every iteration of a parallel loop, and all but what is
+    prepared after the constants are prepared.  ``tracer`` sees the call alone, not what comes ahead
+    of it.
     """
     environment = _environment(lowered, symbols or {}, arrays, kernel)
     memory = Memory(lowered, arithmetic or declared(), observer)
     memory.load(arrays, environment)
+    # What runs ahead is no part of the call that is traced.
+    first = _Machine(lowered, accelerator, memory, None).body(lowered.prepare, {})
+    call = _Machine(lowered, accelerator, memory, tracer).body(lowered.body, {})
+    if first and (faults := faults_ahead(lowered, {e.name: e for e in accelerator.entries})):
+        raise LoweredFault(faults[0])
     with np.errstate(all="ignore"):
-        for action in _Machine(lowered, accelerator, memory, tracer).body(lowered.body, {}):
+        for action in first:
+            action(environment)
+        for array in lowered.arrays:
+            if array.role == "local" and first:  # a call has another workspace
+                memory.poison(array)
+        for action in call:
             action(environment)
     shapes = {} if kernel is None else {b.name: shape_of(b, environment) for b in kernel.buffers}
     return {

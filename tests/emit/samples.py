@@ -33,12 +33,13 @@ def sample(
     body: tuple[Node, ...],
     local_arrays: tuple[Array, ...] = (),
     requires: tuple[Index, ...] = (),
+    prepare: tuple[Node, ...] = (),
 ) -> Sample:
     """Return a sample whose arrays are the kernel's buffers and ``local_arrays``."""
     arrays = tuple(Array(b.name, b.role, b.dtype, product(b.shape)) for b in kernel.buffers)
     symbols = kernel.symbols
     return Sample(
-        LoweredKernel(kernel.name, symbols, arrays + local_arrays, body, requires), kernel
+        LoweredKernel(kernel.name, symbols, arrays + local_arrays, body, requires, prepare), kernel
     )
 
 
@@ -158,6 +159,34 @@ def reversal() -> Sample:
         "reversal", [("X", "in", "s32", [9, "N"]), ("Y", "out", "s32", [9, "N"])], ["N"]
     )
     return sample(shapes, (Loop("i", const(9), (fill, drain), parallel=True),), (row, unused))
+
+
+def prepared() -> Sample:
+    """Y[m, j] = W[N - 1 - j], turned ahead by way of a row that is not kept; Z[m, j] = V[j]."""
+    size, m, j, s32 = var("N"), var("m"), var("j"), DTYPES["s32"]
+    row, turned = Array("row", "local", s32, size), Array("turned", "prepared", s32, size)
+    stage = Array("stage", "local", s32, size)
+    first = (
+        Copy((("j", size),), "row", j, "W", j),
+        Copy((("j", size),), "turned", j, "row", size - 1 - j),
+    )
+    body = (
+        Copy((("j", size),), "stage", j, "turned", j),
+        Copy((("m", var("M")), ("j", size)), "Y", m * size + j, "stage", j),
+        Copy((("m", var("M")), ("j", size)), "Z", m * size + j, "V", j),
+    )
+    shapes = kernel(
+        "prepared",
+        [
+            ("W", "const", "s32", ["N"]),
+            ("V", "const", "s32", ["N"]),
+            ("X", "in", "s32", ["M"]),
+            ("Y", "out", "s32", ["M", "N"]),
+            ("Z", "out", "s32", ["M", "N"]),
+        ],
+        ["M", "N"],
+    )
+    return sample(shapes, body, (row, turned, stage), prepare=first)
 
 
 def failing(instruction: str) -> Sample:

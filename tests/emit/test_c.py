@@ -23,6 +23,7 @@ from tests.emit.samples import (
     increment,
     indices,
     padded,
+    prepared,
     reversal,
     sample,
     scalars,
@@ -32,7 +33,7 @@ GOLDEN = Path(__file__).with_name("golden")
 
 
 @pytest.mark.parametrize(
-    "made", [gemm(parallel=True), padded(), reversal()], ids=lambda s: s.lowered.name
+    "made", [gemm(parallel=True), padded(), reversal(), prepared()], ids=lambda s: s.lowered.name
 )
 def test_emitted_text(made: Sample, golden: Golden) -> None:
     source = emitted(made)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index, const, var
 from isamap.ir.nodes import Access, Expr, Literal, Op
+from isamap.lower.apart import uses
 from isamap.lower.nodes import (
     Array,
     Call,
@@ -105,6 +106,8 @@ def _named(node: Node) -> str:
 def _bodies(site: Site, change: Change) -> Iterator[tuple[str, LoweredKernel]]:
     for place, body in _everywhere(site.lowered.body, change):
         yield place, replace(site.lowered, body=body)
+    for place, body in _everywhere(site.lowered.prepare, change):
+        yield f"{place}, ahead", replace(site.lowered, prepare=body)
 
 
 def _one(change: Callable[[Node], Iterator[Node]]) -> Change:
@@ -342,7 +345,7 @@ def _stale_register(site: Site) -> Iterator[tuple[str, LoweredKernel]]:
                 case _:
                     pass
 
-    collect(site.lowered.body)
+    collect(site.lowered.code)
 
     def change(node: Node) -> Iterator[Node]:
         if not isinstance(node, Call):
@@ -490,6 +493,29 @@ def _lost_bound(site: Site) -> Iterator[tuple[str, LoweredKernel]]:
             yield f"array {array.name}", replace(site.lowered, arrays=arrays)
 
 
+def _too_early(site: Site) -> Iterator[tuple[str, LoweredKernel]]:
+    """Do once, ahead of the calls, what every call has to do."""
+    lowered = site.lowered
+    for n, node in enumerate(lowered.body):
+        written = uses((node,), site.entries).writes
+        arrays = tuple(
+            replace(a, role="prepared") if a.name in written and a.role == "local" else a
+            for a in lowered.arrays
+        )
+        body = (*lowered.body[:n], *lowered.body[n + 1 :])
+        first = (*lowered.prepare, node)
+        yield _named(node), replace(lowered, arrays=arrays, body=body, prepare=first)
+
+
+def _not_kept(site: Site) -> Iterator[tuple[str, LoweredKernel]]:
+    """Let what is prepared lie where every call has its own content."""
+    for n, array in enumerate(site.lowered.arrays):
+        if array.role == "prepared":
+            arrays = list(site.lowered.arrays)
+            arrays[n] = replace(array, role="local")
+            yield array.name, replace(site.lowered, arrays=tuple(arrays))
+
+
 FAULTS: dict[str, Fault] = {
     "wrong stride": _wrong_stride,
     "shifted access": _shifted_access,
@@ -510,4 +536,6 @@ FAULTS: dict[str, Fault] = {
     "unsigned for signed": _wrong_sign,
     "wrong instruction": _wrong_instruction,
     "array too small": _lost_bound,
+    "done too early": _too_early,
+    "prepared, not kept": _not_kept,
 }

@@ -19,6 +19,7 @@ from isamap.interp.run import interpret
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import accesses
 from isamap.lower.nodes import LoweredKernel
+from isamap.proof.ahead import faults_ahead
 from isamap.proof.bounds import memory_lemmas
 from isamap.proof.field import ITERATIONS, field_check
 from isamap.proof.parallel import parallel_lemmas
@@ -70,6 +71,8 @@ def caught(of: Subject, mutant: LoweredKernel) -> str:
     found = tuple(sites(mutant))
     if register_flow(of.machine, mutant).faults:
         return "proof: a register is read before it is written"
+    if faults_ahead(of.machine, mutant):
+        return "proof: what is prepared does not hold for all calls"
     lemmas = memory_lemmas(of.kernel, of.machine, mutant, found)
     for lemma in (*lemmas, *parallel_lemmas(of.kernel, of.machine, mutant, found)):
         if (verdict := prove(lemma).verdict) != "proved":

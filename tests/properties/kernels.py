@@ -2,7 +2,7 @@
 
 A kernel has one reduction or element-wise statement over up to four variables, with permuted,
 shifted, strided, reversed and windowed indices, padding, remainders, and perhaps sizes that are
-symbols; sometimes a second statement works on its result.
+symbols; sometimes a second statement works on its result.  Inputs may be constants.
 """
 
 from dataclasses import dataclass
@@ -96,11 +96,12 @@ def cases(draw: st.DrawFn, kind: Kind | None = None) -> Case:
     left = cast(_access("A", a), types[0], types[2], False)
     right = cast(_access("B", b), types[1], types[2], False)
     chained = role == "out" and draw(st.integers(0, 3)) == 0
+    roles = st.sampled_from(["in", "in", "const"])
     header = f"({', '.join(v.upper() for v in sorted(symbols))})" if symbols else ""
     text = (
         f"kernel random{header}{permits} {{\n"
-        + _declaration("in", "A", types[0], a)
-        + _declaration("in", "B", types[1], b)
+        + _declaration(draw(roles), "A", types[0], a)
+        + _declaration(draw(roles), "B", types[1], b)
         + _declaration("local" if chained else role, "Y", types[2], y)
         + (_declaration("out", "Z", types[2], y) if chained else "")
         + "".join(f"  for {v} in 0..{sizes[v]}\n" for v in variables)

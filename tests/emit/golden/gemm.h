@@ -16,7 +16,7 @@ extern "C" {
    n_M: the extent M.
    n_N: the extent N.
    n_K: the extent K.
-   workspace: at least as many bytes as the second function tells, of any alignment and
+   workspace: at least as many bytes as gemm_workspace tells, of any alignment and
      content; NULL if it tells 0.  One call at a time may use it.
    threads: how many threads compute, 1 or more.
 

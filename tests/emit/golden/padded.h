@@ -12,7 +12,7 @@ extern "C" {
 
    p_X: X, bf16[5, 5], read.
    p_Y: Y, bf16[7, 9], written.
-   workspace: at least as many bytes as the second function tells, of any alignment and
+   workspace: at least as many bytes as padded_workspace tells, of any alignment and
      content; NULL if it tells 0.  One call at a time may use it.
    threads: how many threads compute, 1 or more.
 

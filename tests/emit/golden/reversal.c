@@ -23,7 +23,6 @@ size_t reversal_workspace(int64_t n_N, int threads)
 {
     if (threads < 1) threads = 1;
     size_t bytes = 64;  /* to align the start */
-    bytes += isamap_room((n_N * 3) * 4, 64);
     bytes += (size_t)threads * isamap_room(n_N * 4, 64);
     return bytes;
 }
@@ -45,7 +44,6 @@ int reversal(
     if (workspace == NULL) return -2;
     if (threads < 1) threads = 1;
     char *room = (char *)(((uintptr_t)workspace + 63) & ~(uintptr_t)63);
-    room += isamap_room((n_N * 3) * 4, 64);
     char *const all_p_row = room;
     const size_t room_p_row = isamap_room(n_N * 4, 64);
 #ifdef _OPENMP

@@ -13,7 +13,7 @@ extern "C" {
    p_X: X, s32[9, N], read.
    p_Y: Y, s32[9, N], written.
    n_N: the extent N.
-   workspace: at least as many bytes as the second function tells, of any alignment and
+   workspace: at least as many bytes as reversal_workspace tells, of any alignment and
      content; NULL if it tells 0.  One call at a time may use it.
    threads: how many threads compute, 1 or more.
 

@@ -1,0 +1,94 @@
+"""Operands that are packed although instructions could read them where they lie."""
+
+from collections.abc import Mapping as Dict
+from math import prod
+
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.index import Index
+from isamap.schedule.schedule import Treatment
+from isamap.schedule.shape import ASSUMED_EXTENT, Shape
+from isamap.schedule.treatment import Treatments, inputs, numeric
+
+LARGER = 1.25
+"""How many times its own size a constant may take that is packed to lie in one piece."""
+
+
+def pack_aliased(
+    shape: Shape, chosen: list[Treatment], accelerator: Accelerator, treatments: Treatments
+) -> list[Treatment]:
+    """Pack operands whose rows lie a multiple of 2 KiB apart and are read again and again.
+
+    Such rows fall into the same few sets of a cache, which then holds almost none of them.
+    """
+    if not any(s.kind == "cache" for s in accelerator.storages):
+        return chosen
+    result = list(chosen)
+    for n, (operand, access) in enumerate(inputs(shape.mapping)):
+        if chosen[n] == "packed":
+            continue
+        names = frozenset().union(*(i.names for i in access.indices)) if access.indices else set()
+        reuse = prod(-(-shape.extents[v] // shape.tile[v]) for v in shape.outputs if v not in names)
+        reference = treatments.reference(operand, access, "direct")
+        laned = {v for v, tile in shape.tile.items() if tile > 1}
+        if reference is None or reuse < 16 or not names & laned:
+            continue
+        pitches = [
+            numeric(reference.offset.coefficient(v), ASSUMED_EXTENT) * access.dtype.bytes
+            for v in shape.reductions
+            if v in names and reference.offset.is_linear_in([v]) and shape.extents[v] >= 16
+        ]
+        aliased = any(pitch and pitch % 2048 == 0 for pitch in pitches)
+        if aliased and treatments.cost(operand, "packed") is not None:
+            result[n] = "packed"
+    return result
+
+
+def pack_constants(
+    shape: Shape,
+    block: Dict[str, int],
+    chosen: list[Treatment],
+    accelerator: Accelerator,
+    treatments: Treatments,
+) -> list[Treatment]:
+    """Pack constants of which a pass over the reductions reads scattered pieces.
+
+    Packed, the pieces follow each other, which caches, prefetchers and translation buffers like;
+    and constants are packed once.  What the first cache holds anyway is left where it lies.
+    """
+    first = next((s.size for s in accelerator.storages if s.kind == "cache" and s.size), None)
+    if first is None:
+        return chosen
+    result = list(chosen)
+    for n, (operand, access) in enumerate(inputs(shape.mapping)):
+        buffer = treatments.buffers[access.buffer]
+        if buffer.role != "const" or chosen[n] == "packed":
+            continue
+        own, packed = (treatments.cost(operand, kind) for kind in (chosen[n], "packed"))
+        if own is None or packed is None or packed > own:
+            continue
+        size = treatments.elements(operand, access, chosen[n])
+        if treatments.elements(operand, access, "packed") > LARGER * size:
+            continue
+        reference = treatments.reference(operand, access, chosen[n])
+        if size * buffer.dtype.bytes <= first / 2 or reference is None:
+            continue
+        if _is_scattered(reference.offset, shape, block):
+            result[n] = "packed"
+    return result
+
+
+def _is_scattered(offset: Index, shape: Shape, block: Dict[str, int]) -> bool:
+    """Return whether what a block reads over all reductions lies in more than one stretch."""
+    names = sorted(offset.names & shape.extents.keys())
+    if not offset.is_linear_in(names):
+        return False
+    reach = {
+        v: shape.extents[v] if v in shape.reductions else block[v] * shape.tile[v] for v in names
+    }
+    steps = sorted((abs(numeric(offset.coefficient(v), ASSUMED_EXTENT)), v) for v in names)
+    length = 1
+    for step, v in steps:
+        if reach[v] > 1 and step > length:
+            return True
+        length = max(length, step * (min(reach[v], shape.extents[v]) - 1) + length)
+    return False

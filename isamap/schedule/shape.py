@@ -1,0 +1,76 @@
+"""A mapping in the numbers that rules for schedules ask for."""
+
+from collections import Counter
+from collections.abc import Mapping as Dict
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from isamap.ir.nodes import Access
+from isamap.mapping.matching import Mapping
+from isamap.schedule.treatment import inputs, numeric
+
+ASSUMED_EXTENT = 1009
+"""What a symbolic extent is taken for when a block is chosen: large, and a multiple of nothing."""
+
+Steps: TypeAlias = tuple[tuple[frozenset[str], tuple[tuple[str, int], ...]], ...]
+"""How an access moves: for each index its variables, and how far an iteration of each goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A mapping with the numbers that a block is chosen by.
+
+    ``reads`` has for each operand how its accesses move, the variables that do it, and how many
+    accesses are alike in that.
+    """
+
+    mapping: Mapping
+    extents: Dict[str, int]
+    tile: Dict[str, int]
+    outputs: tuple[str, ...]
+    reductions: tuple[str, ...]
+    frozen: frozenset[str]
+    reads: Dict[str, tuple[tuple[Steps, frozenset[str], int], ...]]
+    places: dict[tuple[Steps, tuple[tuple[str, int], ...]], int] = field(default_factory=dict)
+
+
+def read_shape(mapping: Mapping) -> Shape:
+    """Return the numbers of a mapping; symbols are taken for :data:`ASSUMED_EXTENT`."""
+    statement = mapping.matching.statement
+    names = [v.name for v in statement.variables]
+    extents = {v.name: numeric(v.extent, ASSUMED_EXTENT) for v in statement.variables}
+    used = frozenset().union(*(index.names for index in statement.target.indices))
+    alone: set[str] = set()
+    for index in statement.target.indices:
+        own = index.names & extents.keys()
+        if len(own) == 1 and index.is_linear_in(own):
+            alone |= own
+    return Shape(
+        mapping,
+        extents,
+        {v: mapping.tile.get(v, 1) for v in names},
+        tuple(v for v in names if v in used),
+        tuple(v for v in names if v not in used),
+        frozenset(v for v in names if v in used and v not in alone),
+        {operand: _reads(mapping, operand) for operand, _ in mapping.matching.fed},
+    )
+
+
+def _reads(mapping: Mapping, operand: str) -> tuple[tuple[Steps, frozenset[str], int], ...]:
+    alike = Counter(_steps(access) for name, access in inputs(mapping) if name == operand)
+    return tuple(
+        (steps, frozenset().union(*(names for names, _ in steps)), number)
+        for steps, number in alike.items()
+    )
+
+
+def _steps(access: Access) -> Steps:
+    return tuple(
+        (
+            index.names,
+            tuple(
+                (v, numeric(index.coefficient(v), ASSUMED_EXTENT) or 1) for v in sorted(index.names)
+            ),
+        )
+        for index in access.indices
+    )

@@ -1,0 +1,1 @@
+"""An analytical model of loop nests on memories: exact footprints and traffic, and its optimum."""

@@ -1,0 +1,325 @@
+"""The best chain of tiles on the model, proved: a shortest path over the memories.
+
+Each memory's cost depends on its tile, on the one outside it and on which operand is stationary, so
+that a chain is a path from the registers outwards.  What an operand costs may stay open on the way:
+while its tile does not change, its refetches are those of the memory outside.  A *label* is a tile
+with the cycles that are settled so far and, for each operand, what one refetch will cost.
+
+A label is dropped if no way to go on can undercut the best chain known, or if another label of the
+same tile is better in everything.  What is left at the end is the optimum over all chains of tiles
+that divide the extents (each the next), and over all orders of loops.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isamap.model.footprint import Floats
+from isamap.model.nest import Machine, Nest, Operand
+from isamap.model.traffic import all_tiles, held, refetches
+
+# Ties are not decided by rounding: what is pruned is worse by more than this.
+_SLACK = 1e-9
+# Labels a memory of the search that finds a chain to begin with.
+_BEAM = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The best chain: ``tiles`` and stationary operands of the memories, innermost first.
+
+    ``lowest`` is the sum of what each memory costs at least by itself; ``labels`` counts the labels
+    that were looked at.
+    """
+
+    cycles: float
+    tiles: tuple[tuple[int, ...], ...]
+    stationary: tuple[int, ...]
+    lowest: float
+    labels: int
+
+
+@dataclass(slots=True)
+class _Level:
+    """The tiles that fit a memory: a row each, with what an operand's movements cost."""
+
+    tiles: NDArray[np.int64]
+    each: Floats  # cycles of one refetch, a column an operand
+    refunds: Floats  # cycles that a result does not take, as it is not read the first time
+    times: Floats  # refetches where the operand is not stationary
+    saved: Floats  # refetches less, for each set of operands that stay and each operand
+    beyond: Floats  # what the memories outside cost at least, for each set of operands that stay
+
+    def only(self, kept: NDArray[np.bool_] | NDArray[np.int64]) -> "_Level":
+        return _Level(
+            self.tiles[kept],
+            self.each[kept],
+            self.refunds[kept],
+            self.times[kept],
+            self.saved[kept],
+            self.beyond[kept],
+        )
+
+
+@dataclass(slots=True)
+class _Labels:
+    """Labels of one memory, an array entry or row each; ``parent`` numbers the memory before's."""
+
+    tile: NDArray[np.int64]
+    settled: Floats
+    open_: Floats
+    parent: NDArray[np.int64]
+    stationary: NDArray[np.int64]
+
+    def only(self, kept: NDArray[np.bool_] | NDArray[np.int64]) -> "_Labels":
+        return _Labels(
+            self.tile[kept],
+            self.settled[kept],
+            self.open_[kept],
+            self.parent[kept],
+            self.stationary[kept],
+        )
+
+
+class _Search:
+    def __init__(self, nest: Nest, machine: Machine) -> None:
+        self.nest = nest
+        self.count = len(machine.memories)
+        self.compute = float(np.prod([float(e) for e in nest.extents])) / machine.rate
+        dims = range(len(nest.extents))
+        self.uses = np.array([[d in own.dims for d in dims] for own in nest.operands])
+        self.stays = list(_stays(nest))
+        self.sizes = [_divisors(extent) for extent in nest.extents]
+        grids = np.meshgrid(*self.sizes, indexing="ij")
+        tiles = np.stack([grid.reshape(-1) for grid in grids], 1)
+        columns = [column.astype(float) for column in tiles.T]
+        room = held(nest, columns)
+        times = np.stack([refetches(own, nest.extents, columns) for own in nest.operands], 1)
+        sums = np.stack([all_tiles(own, nest.extents, columns) for own in nest.operands], 1)
+        factors = np.array([own.bytes * (2 if own.written else 1) for own in nest.operands])
+        back = np.array([own.bytes if own.written else 0.0 for own in nest.operands])
+        saved = self._saved(columns, times)
+        self.levels: list[_Level] = []
+        self.least: list[Floats] = []  # of each tile: all memories from this one outwards
+        beyond = self._beyond(tiles, np.array([nest.extents]), np.zeros(1))
+        for memory in reversed(machine.memories):
+            fits = room <= memory.capacity
+            each = sums * factors / memory.bandwidth
+            refunds = (sums * back).sum(1) / memory.bandwidth
+            level = _Level(tiles, each, refunds, times, saved, beyond).only(fits)
+            least = self._least(level.each, level) - level.refunds
+            self.levels.insert(0, level)
+            self.least.insert(0, least)
+            beyond = self._beyond(tiles, level.tiles, least)
+        self.looked_at = 0
+
+    def _saved(self, columns: Sequence[Floats], times: Floats) -> Floats:
+        """Return how many refetches fewer than ``times`` an operand may have, for each set.
+
+        Those whose tile is the same outside may be fetched once.  The stationary one is fetched as
+        often as there are tiles outside, which are no larger where the others keep them.
+        """
+        found = np.zeros((len(times), len(self.stays), len(self.nest.operands)))
+        for number, (same, stationary) in enumerate(self.stays):
+            fixed = _dims(self.nest.operands, same) - self.nest.operands[stationary].dims
+            least = np.ones(len(times))
+            for dim in sorted(fixed):
+                least = least * np.ceil(self.nest.extents[dim] / columns[dim])
+            found[:, number, stationary] = times[:, stationary] - least
+            for own in same:
+                found[:, number, own] = times[:, own] - 1
+        return found
+
+    def _beyond(self, tiles: NDArray[np.int64], outer: NDArray[np.int64], least: Floats) -> Floats:
+        """Return what the memories outside cost at least, for each tile and set that stays.
+
+        Operands that stay because their tile is the same outside leave only such tiles to it.
+        """
+        found = np.empty((len(tiles), len(self.stays)))
+        for number, (same, _) in enumerate(self.stays):
+            dims = sorted(_dims(self.nest.operands, same))
+            lowest = np.full(int(np.prod([len(self.sizes[dim]) for dim in dims])), np.inf)
+            np.minimum.at(lowest, self._keys(outer, dims), least)
+            found[:, number] = lowest[self._keys(tiles, dims)]
+        return found
+
+    def _keys(self, tiles: NDArray[np.int64], dims: Sequence[int]) -> NDArray[np.int64]:
+        """Return numbers that are the same for tiles that are the same in some dimensions."""
+        keys = np.zeros(len(tiles), np.int64)
+        for dim in dims:
+            keys = keys * len(self.sizes[dim]) + np.searchsorted(self.sizes[dim], tiles[:, dim])
+        return keys
+
+    def _least(self, each: Floats, level: _Level, rows: NDArray[np.int64] | None = None) -> Floats:
+        """Return cycles that operands at tiles, and all memories outside, do not undercut.
+
+        ``each`` are the cycles of a refetch at the ``rows`` of a level, all if None.
+        """
+        own = level if rows is None else level.only(rows)
+        whole = (each * own.times).sum(1)
+        return np.asarray(whole + (own.beyond - np.einsum("no,nso->ns", each, own.saved)).min(1))
+
+    def run(self, limit: float, width: int | None = None) -> Optimum | None:
+        """Return the best chain of at most ``limit`` cycles; the best of a beam of ``width``."""
+        if any(not len(own) for own in self.least):
+            return None
+        worst = limit * (1 + _SLACK)
+        # What the memories inside cost at least, each by itself, is spent in any case.
+        inside = np.cumsum([self.compute, *(self._alone(own) for own in self.levels)])
+        levels = [
+            level.only(inside[number] + self.least[number] <= worst)
+            for number, level in enumerate(self.levels)
+        ]
+        total = self.compute + float(self.least[0].min())
+        steps = [self._begin(levels[0])]
+        if width is not None:
+            first = inside[0] + self.least[0]
+            steps = [steps[0].only(np.argsort(first, kind="stable")[:width])]
+        for number in range(self.count):
+            found = self._outwards(steps[-1], levels, number, worst)
+            if not len(found.tile):
+                return None
+            if number + 1 < self.count:
+                found = self._thinned(found, levels[number + 1], width)
+            steps.append(found)
+        # What is still open moves once: the whole nest is not fetched again.
+        steps[-1].settled += steps[-1].open_.sum(1)
+        best = int(np.argmin(steps[-1].settled))
+        return self._told(steps, levels, best, total)
+
+    def _alone(self, level: _Level) -> float:
+        """Return what a memory costs at least whatever the other tiles are."""
+        most = np.einsum("no,nso->ns", level.each, level.saved).max(1)
+        return float(((level.each * level.times).sum(1) - most - level.refunds).min())
+
+    def _begin(self, level: _Level) -> _Labels:
+        numbers = np.arange(len(level.tiles))
+        nothing = np.zeros(len(numbers), np.int64)
+        return _Labels(numbers, self.compute - level.refunds, level.each, nothing, nothing)
+
+    def _outwards(
+        self, labels: _Labels, levels: Sequence[_Level], number: int, worst: float
+    ) -> _Labels:
+        """Return the labels of the next memory; of the whole nest, behind the last memory."""
+        inner = levels[number]
+        if number + 1 < self.count:
+            outer = levels[number + 1]
+        else:
+            whole = np.array([self.nest.extents])
+            zero = np.zeros((1, len(self.nest.operands)))
+            sets = np.zeros((1, len(self.stays)))
+            outer = _Level(whole, zero, np.zeros(1), zero + 1, sets[:, :, None] * zero, sets)
+        found = []
+        for at in range(len(labels.tile)):
+            tile = inner.tiles[labels.tile[at]]
+            fits = np.flatnonzero((outer.tiles % tile == 0).all(1))
+            if not len(fits):
+                continue
+            # Where nothing differs that an operand depends on, its cost stays open.
+            differs = ((outer.tiles[fits] != tile)[:, None, :] & self.uses).any(2)
+            open_ = labels.open_[at]
+            moving = open_ * inner.times[labels.tile[at]]
+            still = open_ * outer.times[fits]
+            later = np.where(differs, 0.0, open_) + outer.each[fits]
+            ahead = self._least(later, outer, fits)
+            for stationary in range(len(self.nest.operands)):
+                paid = np.broadcast_to(moving, still.shape).copy()
+                paid[:, stationary] = still[:, stationary]
+                settled = labels.settled[at] + (paid * differs).sum(1) - outer.refunds[fits]
+                good = settled + ahead <= worst
+                self.looked_at += len(fits)
+                count = int(good.sum())
+                if count:
+                    found.append(
+                        _Labels(
+                            fits[good],
+                            settled[good],
+                            later[good],
+                            np.full(count, at),
+                            np.full(count, stationary),
+                        )
+                    )
+        return _joined(found, len(self.nest.operands))
+
+    def _thinned(self, labels: _Labels, level: _Level, width: int | None) -> _Labels:
+        """Return labels that no other one of the same tile beats in everything."""
+        least = labels.settled + self._least(labels.open_, level, labels.tile)
+        if width is not None:
+            best = np.argsort(least, kind="stable")[: 16 * width]
+            labels, least = labels.only(best), least[best]
+        # Of labels that differ in nothing but what is settled, the first of each run is the best.
+        columns = [labels.settled, *labels.open_.T, labels.tile]
+        order = np.lexsort(columns)
+        table = np.column_stack(columns[1:])[order]
+        order = order[np.concatenate([[True], (table[1:] != table[:-1]).any(1)])]
+        labels, least = labels.only(order), least[order]
+        chosen = self._unbeaten(labels, least)
+        if width is not None:
+            chosen = chosen[np.argsort(least[chosen], kind="stable")[:width]]
+        return labels.only(chosen)
+
+    def _unbeaten(self, labels: _Labels, least: Floats) -> NDArray[np.int64]:
+        order = np.lexsort((least, labels.tile))
+        starts = np.flatnonzero(np.diff(labels.tile[order], prepend=-1))
+        kept: list[int] = []
+        for rows in np.split(order, starts[1:]):
+            rivals: list[int] = []
+            for at in rows:
+                better = labels.settled[rivals] <= labels.settled[at]
+                if not (better & (labels.open_[rivals] <= labels.open_[at]).all(1)).any():
+                    rivals.append(int(at))
+            kept += rivals
+        return np.array(kept)
+
+    def _told(
+        self, steps: Sequence[_Labels], levels: Sequence[_Level], best: int, total: float
+    ) -> Optimum:
+        cycles = float(steps[-1].settled[best])
+        tiles, stationary, at = [], [], best
+        for number in reversed(range(self.count)):
+            stationary.append(int(steps[number + 1].stationary[at]))
+            at = int(steps[number + 1].parent[at])
+            tiles.append(tuple(map(int, levels[number].tiles[steps[number].tile[at]])))
+        return Optimum(cycles, tuple(tiles[::-1]), tuple(stationary[::-1]), total, self.looked_at)
+
+
+def optimum(nest: Nest, machine: Machine) -> Optimum | None:
+    """Return the best chain of tiles that divide the extents; None if no tile fits a memory."""
+    search = _Search(nest, machine)
+    first = search.run(float("inf"), _BEAM)
+    return first and search.run(first.cycles)
+
+
+def _joined(found: Sequence[_Labels], operands: int) -> _Labels:
+    if not found:
+        none = np.zeros(0, np.int64)
+        return _Labels(none, np.zeros(0), np.zeros((0, operands)), none, none)
+    return _Labels(
+        np.concatenate([own.tile for own in found]),
+        np.concatenate([own.settled for own in found]),
+        np.concatenate([own.open_ for own in found]),
+        np.concatenate([own.parent for own in found]),
+        np.concatenate([own.stationary for own in found]),
+    )
+
+
+def _stays(nest: Nest) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield operands that may stay put between two memories: those whose tile is the same outside,
+    and the stationary one."""
+    numbers = range(len(nest.operands))
+    subsets = chain.from_iterable(combinations(numbers, n) for n in range(len(nest.operands) + 1))
+    for same in subsets:
+        for stationary in numbers:
+            if stationary not in same or len(same) == len(nest.operands):
+                yield same, stationary
+
+
+def _dims(operands: Sequence[Operand], numbers: Sequence[int]) -> set[int]:
+    return {dim for number in numbers for dim in operands[number].dims}
+
+
+def _divisors(extent: int) -> NDArray[np.int64]:
+    return np.array([d for d in range(1, extent + 1) if extent % d == 0])

@@ -166,7 +166,7 @@ class Explorer:
             symbols, threads = self.model.symbols, self.plan.threads
             return float(workspace_bytes(candidate.lowered, symbols, threads))
         if (bench := self.bench) is None:
-            return float(written_calls(candidate.lowered.body))
+            return float(written_calls(candidate.lowered.code))
         return float(self.tape.take("bytes", lambda: bench.code_bytes(candidate)))
 
     def _time(self, batch: Sequence[tuple[Ticket, Candidate]]) -> None:

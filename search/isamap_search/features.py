@@ -19,7 +19,7 @@ def features(candidate: Candidate, kernel: Kernel, symbols: Mapping[str, int]) -
     Statements, variables, buffers and accesses are named by their positions, because names differ
     within a family.  Extents that ``kernel`` leaves open are taken from ``symbols``.
     """
-    found = {"calls": log2(1 + written_calls(candidate.lowered.body))}
+    found = {"calls": log2(1 + written_calls(candidate.lowered.code))}
     for name, cycles in candidate.parts.items():
         found[f"share {name}"] = cycles / candidate.cycles if candidate.cycles else 0.0
     known = {e.name: e.value for e in kernel.extents if e.value is not None}

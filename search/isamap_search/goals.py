@@ -6,11 +6,11 @@ from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Sco
 
 
 def workspace_bytes(lowered: LoweredKernel, symbols: Mapping[str, int], threads: int) -> int:
-    """Return the bytes of the arrays beyond inputs and outputs."""
+    """Return the bytes of the arrays beyond inputs and outputs, what is kept between calls too."""
     return sum(
         int(array.size.evaluate(symbols)) * array.dtype.bytes * (threads if array.private else 1)
         for array in lowered.arrays
-        if array.role == "local"
+        if array.role in ("local", "prepared")
     )
 
 

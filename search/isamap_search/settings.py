@@ -11,7 +11,8 @@ SAMPLERS = ("tpe", "nsga2", "cmaes", "random")
 OBJECTIVES = ("time", "size", "memory")
 """``time`` over the first schedule's; ``size`` of the machine code in bytes, or where nothing is
 compiled the instruction calls and copies in the code; ``memory``: bytes of the workspace, which
-holds packed operands, results that pass from statement to statement, and staged fragments."""
+holds packed operands, results that pass from statement to statement, and staged fragments, and of
+what is made of constants ahead of calls."""
 
 _PASSWORD = re.compile(r"(://[^/@:]*):[^/@]*@")
 

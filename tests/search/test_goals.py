@@ -3,7 +3,6 @@ from isamap.ir.index import const, var
 from isamap.lower.nodes import Array, Call, Copy, Guard, Loop, LoweredKernel, Scope
 from isamap_search.goals import dominates, workspace_bytes, written_calls
 
-
 F32 = DTYPES["f32"]
 
 

@@ -83,7 +83,8 @@ def matching_lines(rows: Sequence[Row], everything: bool) -> list[str]:
 
 
 def _cells(matching: Matching) -> tuple[str, str]:
-    operands = ", ".join(f"{name} = {print_expr(expr)}" for name, expr in matching.operands)
+    bound = ((matching.needle.shown(name), expr) for name, expr in matching.operands)
+    operands = ", ".join(f"{name} = {print_expr(expr)}" for name, expr in bound)
     axes = []
     for axis in matching.needle.axes:
         forms = [str(form) for form in matching.on_axis(axis.name)]

@@ -21,6 +21,7 @@ from isamap.ir.operations import OPERATIONS
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import identity
 from isamap.mapping.pattern import size
+from isamap.mapping.places import as_written
 from isamap.mapping.readings import REDUCTIONS
 
 KEPT = 6
@@ -301,7 +302,7 @@ def _is_same(pattern: Expr, expr: Expr) -> bool:
 
 
 def _t(expr: Expr) -> str:
-    return print_expr(expr)
+    return print_expr(as_written(expr))
 
 
 def _what(expr: Expr) -> str:

@@ -102,6 +102,12 @@ class Barriers:
             case 4:
                 text = f"law 4: padding would repeat work: no one operand tells {form}"
                 return Reason("law 4", text, statement.span, needle.target.span)
+            case 7:
+                name = needle.owner(operand)
+                text = (
+                    f"law 5: {name} is one register, and its places would want different elements"
+                )
+                return Reason("law 5", text, here.span, place)
             case _:
                 text = "law 4: padding would repeat work: no one operand sees the axes that "
                 text += f"{variable} would lie on"
@@ -150,7 +156,9 @@ def _core(
         if is_legal(local, placed):
             return None
         # The clauses leave law 4b to the checker: this placement is refused under its name.
-        breach = next(breaches(local, placed))
+        # Where digits have levels it may be refused for reasons that ranks of forms do not show.
+        hidden = Breach(7 if local.registers else 5, 0, (0,) * local.size)
+        breach = next(breaches(local, placed), hidden)
         block = [-literal(local, f, a) for f, a in placed]
         block += [literal(local, f, a) for f, a in pairs - placed]
         clauses.append(Named(Breach(breach.law, breach.operand, (0,) * local.size), tuple(block)))

@@ -12,6 +12,7 @@ from isamap.mapping.needles import Bindings, Needles, roots
 from isamap.mapping.pattern import bindings
 from isamap.mapping.problem import problem
 from isamap.mapping.refused import MOST, why_refused
+from isamap.mapping.tied import conflicts
 
 
 def closed(
@@ -40,7 +41,7 @@ def _refused(
     if not text:
         return ()
     for name, expr in operands:
-        operand = needle.entry.instruction.operand(name)
+        operand = needle.operand(name)
         if operand.contents is not None and text.startswith(f"its table {name} "):
             return (Reason("literal", text, expr.span, operand.span),)
     return (Reason("extent", text, statement.span, needle.entry.span),)
@@ -55,20 +56,20 @@ def _constants(statement: Statement, needle: Needle, index: Needles) -> tuple[Re
             names, texts = " and ".join(shared), " and ".join(map(print_expr, shared.values()))
             text = f"its operands {names} must be one register; here they are {texts}"
             last = list(shared)[-1]
-            span = needle.entry.instruction.operand(last).span
+            span = needle.operand(last).span
             reasons.append(Reason("operand", text, shared[last].span, span))
         for name, expr in bound.items():
-            if needle.entry.instruction.operand(name).contents is not None:
+            if needle.operand(name).contents is not None:
                 known = isinstance(expr, Literal) or (
                     isinstance(expr, Access) and expr.contents is not None
                 )
                 if not known:
-                    operand = needle.entry.instruction.operand(name)
+                    operand = needle.operand(name)
                     text = f"its table {name} is built in; {print_expr(expr)} is not known before "
                     text += "the code runs"
                     reasons.append(Reason("operand", text, expr.span, operand.span))
             elif index.is_immediate(needle, name):
-                operand = needle.entry.instruction.operand(name)
+                operand = needle.operand(name)
                 text = f"its operand {name} is a constant in the instruction, {print_expr(expr)} "
                 text += "is not"
                 reasons.append(Reason("operand", text, expr.span, operand.span))
@@ -83,6 +84,9 @@ def unplaced(
 ) -> tuple[Reason, ...]:
     """Return what keeps a needle whose operands are bound from having any placement."""
     whole = problem(statement, needle, operands, permissions)
+    if texts := conflicts(statement, needle, operands, permissions):
+        place = needle.value.span or needle.target.span
+        return tuple(Reason("law 5", text, statement.span, place) for text in texts)
     if any(whole.is_open(filling) for filling in whole.fillings):
         text = "no placement of its axes was found within the limits"
         return (Reason("limit", text, statement.span, needle.entry.span),)

@@ -13,6 +13,7 @@ from isamap.ir.nodes import Expr, Permissions
 from isamap.ir.printer import print_expr
 from isamap.mapping.matching import Axis, Enumeration, Mapping
 from isamap.mapping.operand import needle_access, operand_digits, operand_shape, placed_digits
+from isamap.mapping.places import as_written
 from isamap.mapping.positions import extent
 
 
@@ -56,7 +57,7 @@ def correspondence(
 
 def _operand(mapping: Mapping, name: str, bound: Expr) -> OperandUse:
     access = needle_access(mapping.matching, name)
-    operand = mapping.matching.needle.entry.instruction.operand(name)
+    operand = mapping.matching.needle.operand(name)
     shape = operand_shape(mapping, name) or (1,) * len(access.indices)
     placed = operand_digits(mapping, name)
     parts = _parts(mapping)
@@ -65,10 +66,11 @@ def _operand(mapping: Mapping, name: str, bound: Expr) -> OperandUse:
         for index, whole, digits in zip(access.indices, shape, placed, strict=True)
     )
     assert operand.storage is not None
-    text = print_expr(access)
+    text = print_expr(as_written(access))
     if name == mapping.matching.needle.target.buffer and bound != mapping.matching.statement.target:
         text += " before"
-    return OperandUse(name, text, operand.storage, str(operand.dtype), print_expr(bound), dims)
+    shown = mapping.matching.needle.shown(name)
+    return OperandUse(shown, text, operand.storage, str(operand.dtype), print_expr(bound), dims)
 
 
 def _parts(mapping: Mapping) -> dict[str, int]:

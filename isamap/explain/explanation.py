@@ -25,6 +25,7 @@ Kind: TypeAlias = OneOf[
     "law 1",
     "law 2",
     "law 4",
+    "law 5",
     "extent",
     "part",
     "lowering",

@@ -51,6 +51,8 @@ def part(statement: Statement, needles: Sequence[Needle]) -> Expr | None:
         for needle in needles:
             # One that holds a whole reduction is of use for the whole, not for a single step of it.
             alone = needle.reduction == "=" and size(needle.value) and not reduces(needle.value)
+            if needle.places:
+                continue  # What it reads at several places is laid out for a whole statement only.
             if alone and bindings(needle.value, expr):
                 return expr
     return None

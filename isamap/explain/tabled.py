@@ -32,7 +32,7 @@ def tabled(kernel: Kernel, number: int, needle: Needle, index: Needles) -> Itera
         )
         for mapping in (mapping for matching in matchings for mapping in tiles(matching)):
             for name, expr in operands:
-                table = needle.entry.instruction.operand(name).contents
+                table = needle.operand(name).contents
                 if table is not None and (made := _table(kernel, mapping, name, expr)):
                     found.append(made)
     if not found:

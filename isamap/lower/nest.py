@@ -14,6 +14,7 @@ from isamap.lower.statement import RootInput, StatementLowering
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.layout import ARRAY_ALIGNMENT
 from isamap.mapping.operand import dense_fragment
+from isamap.mapping.shared import brought
 from isamap.mapping.steps import FromMemory, Step
 from isamap.mapping.unreachable import kind_of, missing
 from isamap.schedule.schedule import Level
@@ -343,7 +344,7 @@ class Nest:
         if not self.context.kernel.permissions.reassociate:
             return calls
         most: list[tuple[int, ...]] = []
-        for _, expr in self.at.matching.fed:
+        for _, expr in brought(self.at.matching):
             for access in accesses(expr)[:1]:
                 keys = [
                     tuple(here.at(index).offset for index in access.indices) for here, _ in calls
@@ -362,13 +363,14 @@ class Nest:
         operands: list[tuple[str, Operand]] = []
         symbols: dict[str, Index] = {}
         same = SharedRegister(needle.entry.same)
-        fed = self.at.matching.fed
+        fed = brought(self.at.matching)
         if needle.entry.same:  # what is overwritten first: others may have to take its register
             fed = tuple(sorted(fed, key=lambda one: one[0] != needle.tied))
         for name, _ in fed:
             if name == needle.tied and self.at.result_in_memory:
                 continue  # it lies where the result goes
             made = self.at.input(name, partial)
+            owner = needle.owner(name)
             if name == needle.tied and isinstance(made, Step):
                 assert result is None
                 result = emitter.register(made.fragment, "r")
@@ -376,10 +378,10 @@ class Nest:
                 same.noted(name, made, result)
                 continue
             if isinstance(made, Step):
-                operand = same.known(name, made) or emitter.make(made, here, name)
-                operands.append((name, same.noted(name, made, operand)))
+                operand = same.known(owner, made) or emitter.make(made, here, owner)
+                operands.append((owner, same.noted(owner, made, operand)))
                 continue
-            operands.append((name, emitter.source(made.source, here, name)))
+            operands.append((owner, emitter.source(made.source, here, owner)))
             symbols.update(self._symbols(made, name, here))
         target = needle.target.buffer
         if self.at.result_in_memory:

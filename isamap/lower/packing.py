@@ -1,5 +1,8 @@
 """Copies that bring operands into the layouts of :mod:`isamap.mapping.layout`."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from isamap.ir.box import is_nonnegative
 from isamap.ir.index import Index, const, row_major, total, var
 from isamap.ir.nodes import Literal
@@ -41,6 +44,31 @@ def packing_copies(context: Context, layout: PackedLayout, source: Reference) ->
     Where digits are independent and fill the fragment, one copy writes every element, dead ones
     included; otherwise the array is filled first, and a second copy writes the live elements.
     """
+    full = is_simple(layout.dims) and all(
+        _reach(dim) == extent for dim, extent in zip(layout.dims, layout.shape, strict=True)
+    )
+    copy = _live_copy(context, layout, source)
+    if full:
+        return (replace(copy, fill=layout.filler) if copy.conditions else copy,)
+    return (fill(context, layout.array, layout.size(), layout.filler), copy)
+
+
+def gathering_copies(
+    context: Context, layouts: Sequence[PackedLayout], sources: Sequence[Reference]
+) -> tuple[Copy, ...]:
+    """Return the copies that fill one packed array from what several places want of it.
+
+    Elements that several of them want are written by each, with one value.
+    """
+    first = layouts[0]
+    copies = [fill(context, first.array, first.size(), first.filler)]
+    for layout, source in zip(layouts, sources, strict=True):
+        copies.append(_live_copy(context, layout, source))
+    return tuple(copies)
+
+
+def _live_copy(context: Context, layout: PackedLayout, source: Reference) -> Copy:
+    """Return the copy that writes the elements in use; beyond a tail it writes nothing."""
     assert source.dense is None
     assert not source.guards
     tile, extents = dict(layout.tile), dict(layout.extents)
@@ -83,21 +111,7 @@ def packing_copies(context: Context, layout: PackedLayout, source: Reference) ->
     )
     target = layout.begin(quotient, inner) + place
     offset = source.offset.substitute(position)
-    full = is_simple(layout.dims) and all(
-        _reach(dim) == extent for dim, extent in zip(layout.dims, layout.shape, strict=True)
-    )
-    copy = Copy(
-        tuple(counters),
-        layout.array,
-        target,
-        source.array,
-        offset,
-        conditions,
-        layout.filler if full and conditions else None,
-    )
-    if full:
-        return (copy,)
-    return (fill(context, layout.array, layout.size(), layout.filler), copy)
+    return Copy(tuple(counters), layout.array, target, source.array, offset, conditions, None)
 
 
 def fill(context: Context, array: str, size: Index, value: Literal) -> Copy:

@@ -1,28 +1,30 @@
 """One statement under its schedule: what must be known before its loops are made."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import product, var
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Statement
+from isamap.ir.printer import print_expr
 from isamap.ir.statements import accesses
 from isamap.lower.context import Context
 from isamap.lower.finish import KEPT, Finish, Finished, Finishing, finish_fragment
 from isamap.lower.nodes import Copy
-from isamap.lower.packing import packing_copies, padded_copy
+from isamap.lower.packing import gathering_copies, packing_copies, padded_copy
 from isamap.mapping.filler import fillers
 from isamap.mapping.fit import Fit, fit_or_why
 from isamap.mapping.fragment import Fragment, Reference
-from isamap.mapping.layout import PlacedDigit, direct, padded
+from isamap.mapping.layout import PackedLayout, PlacedDigit, direct, padded
 from isamap.mapping.operand import (
     dense_fragment,
     fragment,
-    needle_access,
     operand_digits,
     packed,
+    taken_access,
 )
+from isamap.mapping.shared import accesses_of, brought, gathered
 from isamap.mapping.steps import FromImmediate, FromMemory, Source, Step, Store
 from isamap.mapping.unreachable import missing
 from isamap.schedule.schedule import StatementSchedule
@@ -124,19 +126,29 @@ class StatementLowering:
     def _references(self) -> dict[str, dict[Access, Reference]]:
         treatments = iter(self.schedule.operands)
         table: dict[str, dict[Access, Reference]] = {}
-        for operand, expr in self.matching.fed:
-            table[operand] = {}
-            for access in dict.fromkeys(accesses(expr)):
-                treatment = next(treatments, "direct")
-                table[operand][access] = self._reference(operand, access, treatment)
+        for operand, _ in brought(self.matching):
+            own = accesses_of(self.matching, operand)
+            wanted = {access: next(treatments, "direct") for access in own}
+            if places := gathered(self.matching, operand):
+                if set(wanted.values()) != {"packed"}:
+                    raise _bad(f"operand '{places[0][0]}' is gathered from several places: packed")
+                table[operand] = dict.fromkeys(own, self._gathered(operand, places))
+                continue
+            table[operand] = {a: self._reference(operand, a, kind) for a, kind in wanted.items()}
         return table
 
     def _reference(self, operand: str, access: Access, treatment: str) -> Reference:
-        buffers = self.context.buffers
-        buffer = buffers[access.buffer]
-        found = direct(buffer, access, self.extents, buffers)
-        if treatment == "direct" or (treatment == "padded" and not found.guards):
+        found = direct(
+            self.context.buffers[access.buffer], access, self.extents, self.context.buffers
+        )
+        if treatment == "direct":
             return found
+        found = self._unguarded(access, found)
+        return found if treatment == "padded" else self._packed(operand, access, found)
+
+    def _unguarded(self, access: Access, found: Reference) -> Reference:
+        """Return where an access finds its elements without leaving its buffer."""
+        buffer = self.context.buffers[access.buffer]
         if found.guards:
             layout = padded(f"{buffer.name}_padded", access, self.extents)
             if layout is None:
@@ -145,14 +157,38 @@ class StatementLowering:
             layout = replace(layout, array=self.context.workspace(layout.array, access.dtype, size))
             self.copies.append(padded_copy(self.context, layout))
             found = layout.reference()
-        if treatment == "padded":
-            return found
-        return self._packed(operand, access, found)
+        return found
+
+    def _gathered(self, operand: str, places: Sequence[tuple[str, Expr]]) -> Reference:
+        """Return where an operand lies that is packed from what several places want."""
+        layouts: list[PackedLayout] = []
+        sources: list[Reference] = []
+        for place, expr in places:
+            layout = self._packed_layout(place, expr) if isinstance(expr, Access) else None
+            if layout is None or not isinstance(expr, Access):
+                raise _bad(f"{print_expr(expr)} cannot be packed for operand '{operand}'")
+            buffers = self.context.buffers
+            found = direct(buffers[expr.buffer], expr, self.extents, buffers)
+            layouts.append(layout)
+            sources.append(self._unguarded(expr, found))
+        first = layouts[0]
+        array = self.context.workspace(first.array, first.access.dtype, first.size())
+        layouts = [replace(layout, array=array) for layout in layouts]
+        self.copies += gathering_copies(self.context, layouts, sources)
+        return layouts[0].reference()
 
     def _packed(self, operand: str, access: Access, source: Reference) -> Reference:
-        stem = f"{access.buffer}_packed"
-        layout = packed(
-            stem,
+        layout = self._packed_layout(operand, access)
+        if layout is None:
+            raise _bad(f"{access.buffer} cannot be packed for operand '{operand}'")
+        array = self.context.workspace(layout.array, access.dtype, layout.size())
+        layout = replace(layout, array=array)
+        self.copies += packing_copies(self.context, layout, source)
+        return layout.reference()
+
+    def _packed_layout(self, operand: str, access: Access) -> PackedLayout | None:
+        return packed(
+            f"{access.buffer}_packed",
             self.mapping,
             operand,
             access,
@@ -161,11 +197,6 @@ class StatementLowering:
             self.block,
             self.order,
         )
-        if layout is None:
-            raise _bad(f"{access.buffer} cannot be packed for operand '{operand}'")
-        layout = replace(layout, array=self.context.workspace(stem, access.dtype, layout.size()))
-        self.copies += packing_copies(self.context, layout, source)
-        return layout.reference()
 
     def input(self, operand: str, partial: frozenset[str]) -> Step | RootInput:
         """Return how an input of the root instruction is made where ``partial`` tiles are cut."""
@@ -176,7 +207,7 @@ class StatementLowering:
 
     def _input(self, operand: str, partial: frozenset[str]) -> Step | RootInput:
         expr = self.matching.bound(operand)
-        buffer = self.entry.instruction.operand(operand)
+        buffer = self.needle.operand(operand)
         producers = self.context.producers
         assert buffer.storage is not None
         if producers.is_immediate(buffer.storage):
@@ -224,12 +255,10 @@ class StatementLowering:
     def _fit_or_why(
         self, operand: str, wanted: Fragment, reference: Reference, storing: bool
     ) -> Fit | str:
-        instruction = self.entry.instruction
-        access = needle_access(self.matching, operand)
-        axes = tuple(index.name or "" for index in access.indices)
+        access, axes = taken_access(self.matching, operand)
         return fit_or_why(
             self.entry,
-            instruction.operand(operand),
+            self.needle.operand(operand),
             access,
             axes,
             wanted,

@@ -82,7 +82,7 @@ class Compared:
 def compare_table(mapping: Mapping, operand: str, expr: Expr) -> Compared | str:
     """Compare a table of an instruction with what the kernel has there; or why that cannot be."""
     needle = mapping.matching.needle
-    contents = needle.entry.instruction.operand(operand).contents
+    contents = needle.operand(operand).contents
     assert contents is not None, "only tables are compared"
     access = operand_accesses(needle)[operand]
     extents = {v.name: v.extent.constant for v in mapping.matching.statement.variables}
@@ -120,7 +120,7 @@ def compare_table(mapping: Mapping, operand: str, expr: Expr) -> Compared | str:
 
 def _table_refusal(mapping: Mapping, operand: str, expr: Expr) -> str:
     """Return at which element a table of the instruction is not what the kernel has there."""
-    if mapping.matching.needle.entry.instruction.operand(operand).contents is None:
+    if mapping.matching.needle.operand(operand).contents is None:
         return ""
     found = compare_table(mapping, operand, expr)
     if isinstance(found, str):

@@ -56,6 +56,12 @@ def _all(local: Local, inner: tuple[int, ...], forms: Sequence[int]) -> Iterator
                 beyond = [forms[m] for m in missing]
                 breach = Breach(1, t, _widened(target, inner, local.size))
                 yield Named(breach, _on(local, beyond, local.sees[t]))
+    for register in local.registers:
+        # Places without constants meet where all digits are 0, whatever is placed.
+        for one, other in combinations(register.places, 2):
+            for v in () if any(one.offset(other)) else register.differing(one, other) - {*inner}:
+                unit = tuple(int(u == v) for u in range(local.size))
+                yield Named(Breach(7, other.operand, unit), ())
     auxiliary = len(local.forms) * local.axes
     for witness in local.witnesses:
         for n in range(len(inner)):

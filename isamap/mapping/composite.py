@@ -12,15 +12,17 @@ from itertools import chain, islice, permutations, product
 from typing import TypeAlias
 
 from isamap.ir.nodes import Permissions
+from isamap.mapping.factors import Pairs, scaled
+from isamap.mapping.factors import factors as factors_of
 from isamap.mapping.functional import Laid, Layout, is_legal_layout, summed
-from isamap.mapping.linear import Vector, dependencies, primitive
+from isamap.mapping.linear import Vector, primitive
 from isamap.mapping.matching import Matching, Placement
-from isamap.mapping.padded import SumRoom
-from isamap.mapping.positions import sums
+from isamap.mapping.padded import Joint, SumRoom
+from isamap.mapping.places import groups_of, part_of
+from isamap.mapping.positions import levelled
 from isamap.mapping.problem import Local, Problem, problem
 from isamap.mapping.room import axis_extent
 from isamap.mapping.rows import row
-from isamap.mapping.seen import Seen
 
 Placed: TypeAlias = frozenset[tuple[int, int]]
 
@@ -95,6 +97,7 @@ def _rooms(local: Local, placed: Placed, tile: Vector) -> tuple[Vector, ...]:
     """Return the extents of all axes that layouts of placements need for a tile."""
     mixed = summed(local)
     totals = tuple(dict.fromkeys(total for own in local.seen for total in own.sums))
+    shared = local_joints(local)
     found: dict[Vector, None] = {}
     for layout in layouts(local, placed):
         free = [
@@ -106,19 +109,29 @@ def _rooms(local: Local, placed: Placed, tile: Vector) -> tuple[Vector, ...]:
             for d in sorted(layout, key=lambda d: (d.axis, -d.level, d.form))
             if d.axis in mixed
         )
-        for reach in SumRoom(totals, digits, ()).extents(tile):
+        for reach in SumRoom(totals, digits, (), shared).extents(tile):
             found.setdefault(tuple(reach.get(a, free[a]) for a in range(local.axes)))
+    return tuple(found)
+
+
+def local_joints(local: Local) -> tuple[Joint, ...]:
+    """Return the dimensions of operands that are read at several places."""
+    found = []
+    for register in local.registers:
+        for dim in zip(*(place.dims for place in register.places), strict=True):
+            joint = Joint(dim, owned=False)
+            found.append(replace(joint, owned=joint.axes <= local.owning))
     return tuple(found)
 
 
 def arrangements(matching: Matching, permissions: Permissions) -> tuple[Matching, ...]:
     """Return a matching in each way to lay its digits out that tiles should be sought for.
 
-    On axes that occur in sums these are the legal layouts; on merged axes the orders of the digits,
+    On axes with levels these are the legal layouts; on merged axes the orders of the digits,
     if there are no more than three.
     """
     needle = matching.needle
-    if sums(needle):
+    if levelled(needle):
         whole = problem(matching.statement, needle, matching.operands, permissions)
         layout = layout_of(whole, matching.placements)
         assert layout is not None
@@ -156,24 +169,36 @@ def layouts(local: Local, placed: Placed) -> tuple[Layout, ...]:
     levels are taken and, if these need factors, also those without.
     """
     components = _components(local, placed)
-    parts = [best for part in components if (best := _best(local, part))]
+    parts = [best for part in components if (best := _best(_alone(local, part), part))]
     if len(parts) < len(components):
         return ()
     mixed = summed(local)
-    return tuple(_stacked(choice, mixed) for choice in islice(product(*parts), MOST_LAYOUTS))
+    found = (_stacked(choice, mixed, _is_shifted(local)) for choice in product(*parts))
+    if local.registers:  # Variables that are not placed have a say in these.
+        found = (layout for layout in found if is_legal_layout(local, layout))
+    return tuple(islice(found, MOST_LAYOUTS))
+
+
+def _alone(local: Local, placed: Placed) -> Local:
+    """Return the problem with those rows of registers that a component has a part in."""
+    if not local.registers:
+        return local
+    used = {v for f, _ in placed for v, c in enumerate(local.forms[f]) if c}
+    group = groups_of(local.size, (r for rows in local.rows for r in rows), local.registers)
+    own = [v for v in range(local.size) if group[v] in {group[u] for u in used}]
+    return replace(local, registers=tuple(part_of(r, own) for r in local.registers))
 
 
 def finest_layout(local: Local, placed: Placed) -> Layout:
     """Return the layout in which no two digits step together: operands see each by itself."""
-    return frozenset(Laid(f, a, 1, n) for n, (a, f) in enumerate(sorted((a, f) for f, a in placed)))
+    first = int(_is_shifted(local))
+    pairs = sorted((a, f) for f, a in placed)
+    return frozenset(Laid(f, a, 1, n) for n, (a, f) in enumerate(pairs, first))
 
 
 def _components(local: Local, placed: Placed) -> list[Placed]:
     """Split placements by the components of their variables, outermost first."""
-    group = list(range(local.size))
-    for vector in (r for rows in local.rows for r in rows):
-        used = {group[v] for v, c in enumerate(vector) if c}
-        group = [min(used) if g in used else g for g in group]
+    group = groups_of(local.size, (r for rows in local.rows for r in rows), local.registers)
 
     def of(form: int) -> int:
         return min(group[v] for v, c in enumerate(local.forms[form]) if c)
@@ -184,14 +209,19 @@ def _components(local: Local, placed: Placed) -> list[Placed]:
     ]
 
 
-def _stacked(choice: Sequence[Layout], mixed: frozenset[int]) -> Layout:
-    """Return the layouts of components as one, the first one's levels outermost."""
+def _stacked(choice: Sequence[Layout], mixed: frozenset[int], shifted: bool) -> Layout:
+    """Return the layouts of components as one, the first one's levels outermost.
+
+    Where places are ``shifted`` level 0 stays what it is.
+    """
     found: set[Laid] = set()
     base = 0
     for part in reversed(choice):
         for d in part:
-            found.add(Laid(d.form, d.axis, d.factor, d.level + base if d.axis in mixed else 0))
-        base += 1 + max((d.level for d in part if d.axis in mixed), default=-1)
+            level = 0 if d.axis not in mixed or (shifted and d.level == 0) else d.level + base
+            found.add(Laid(d.form, d.axis, d.factor, level))
+        highest = max((d.level for d in part if d.axis in mixed), default=int(shifted) - 1)
+        base += highest + 1 - int(shifted)
     return frozenset(found)
 
 
@@ -204,16 +234,23 @@ def _best(local: Local, placed: Placed) -> tuple[Layout, ...]:
     if not on_sums:
         return (rest,) if is_legal_layout(local, rest) else ()
     legal: list[tuple[tuple[int, int], Layout]] = []
-    for levels in _partitions(on_sums):
-        for factors in product(*(_factors(local, placed, level) for level in levels)):
+    for base, levels in product(_bases(local), _partitions(on_sums)):
+        last = len(levels) - 1
+        choices = [
+            scaled(local, placed, level)
+            if n == last and base == 0 and _is_shifted(local)
+            else factors_of(local, placed, level)
+            for n, level in enumerate(levels)
+        ]
+        for factors in product(*choices):
             layout = rest | {
-                Laid(f, a, factor, len(levels) - 1 - n)
+                Laid(f, a, factor, last - n + base)
                 for n, (level, own) in enumerate(zip(levels, factors, strict=True))
                 for (a, f), factor in zip(level, own, strict=True)
             }
             size = max(abs(factor) for own in factors for factor in own)
             if is_legal_layout(local, layout):
-                legal.append(((len(levels), size), layout))
+                legal.append(((len(levels) + base, size), layout))
     if not legal:
         return ()
     ranked = sorted(legal, key=lambda item: (item[0], _canonical(item[1])))
@@ -222,12 +259,22 @@ def _best(local: Local, placed: Placed) -> tuple[Layout, ...]:
     return tuple(dict.fromkeys((least[1], plain[1])))
 
 
+def _is_shifted(local: Local) -> bool:
+    return any(register.is_shifted for register in local.registers)
+
+
+def _bases(local: Local) -> tuple[int, ...]:
+    """Return the levels on which the digits of a component may begin.
+
+    Level 0 holds the constants of places, if there are any: digits may step with them if they are
+    of the operand's own variables, or lie outside.
+    """
+    shifted = [register.joint for register in local.registers if register.is_shifted]
+    return (0,) if not shifted else (0, 1) if any(shifted) else (1,)
+
+
 def _canonical(layout: Layout) -> list[tuple[int, int, int, int]]:
     return sorted((d.axis, -d.level, d.form, -d.factor) for d in layout)
-
-
-Pairs: TypeAlias = tuple[tuple[int, int], ...]
-"""(axis, form) pairs."""
 
 
 def _partitions(pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[Pairs, ...]]:
@@ -244,40 +291,3 @@ def _partitions(pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[Pairs, ...]]
         for n, level in enumerate(levels):
             if all(axis != first[0] for axis, _ in level):
                 yield (*levels[:n], (first, *level), *levels[n + 1 :])
-
-
-def _factors(local: Local, placed: Placed, level: Pairs) -> tuple[Vector, ...]:
-    """Return factors for the digits of a level that are worth a try, the first one positive.
-
-    Worth a try are those with which a sum that some operand sees becomes one of its rows.
-    """
-    if len(level) == 1:
-        return ((1,),)
-    inner = [any(local.forms[f][v] for f, _ in placed) for v in range(local.size)]
-    choices: list[dict[int, None]] = [{1: None} for _ in level]
-    for own, rows in zip(local.seen, local.rows, strict=True):
-        for r in rows:
-            cut = tuple(c if keep else 0 for c, keep in zip(r, inner, strict=True))
-            for solution in _solutions(local, level, own, cut):
-                for choice, factor in zip(choices, solution, strict=True):
-                    if factor:
-                        choice.setdefault(factor)
-                        choice.setdefault(-factor)
-    found: dict[Vector, None] = {}
-    for factors in product(*choices):
-        reduced = primitive(factors)
-        found.setdefault(reduced)
-    return tuple(found)
-
-
-def _solutions(local: Local, level: Pairs, own: Seen, wanted: Vector) -> Iterator[Vector]:
-    """Yield factors (0: any) with which a sum of an operand is a multiple of a row."""
-    for total in own.sums:
-        used = [n for n, (a, _) in enumerate(level) if total[a]]
-        vectors = [tuple(total[level[n][0]] * c for c in local.forms[level[n][1]]) for n in used]
-        for dependency in dependencies([*vectors, tuple(-c for c in wanted)]):
-            if dependency[-1] and all(dependency[:-1]):
-                factors = [0] * len(level)
-                for n, factor in zip(used, primitive(dependency[:-1]), strict=True):
-                    factors[n] = factor
-                yield tuple(factors)

@@ -16,6 +16,8 @@ from isamap.mapping.laws import Placed
 from isamap.mapping.linear import Vector, primitive
 from isamap.mapping.matching import Matching, Needle
 from isamap.mapping.placements import Listed, local_placements
+from isamap.mapping.places import cut as cut_register
+from isamap.mapping.places import groups_of
 from isamap.mapping.problem import Local, Problem, problem
 
 LIMIT = 1024
@@ -168,10 +170,7 @@ def enumerate_matchings(
 
 def components(whole: Local) -> tuple[Component, ...]:
     """Split a problem into components of variables that share an index expression."""
-    group = list(range(whole.size))
-    for vector in (r for rows in whole.rows for r in rows):
-        used = {group[v] for v, c in enumerate(vector) if c}
-        group = [min(used) if g in used else g for g in group]
+    group = groups_of(whole.size, (r for rows in whole.rows for r in rows), whole.registers)
     result = []
     for name in sorted(set(group)):
         variables = tuple(v for v, g in enumerate(group) if g == name)
@@ -199,6 +198,8 @@ def _restricted(whole: Local, variables: tuple[int, ...], forms: tuple[int, ...]
         forms=tuple(cut(whole.forms[f]) for f in forms),
         barred=kept(whole.barred),
         outside=kept(whole.outside),
+        registers=tuple(cut_register(register, variables) for register in whole.registers),
+        extents=tuple(whole.extents[v] for v in variables) if whole.registers else (),
     )
 
 

@@ -43,6 +43,10 @@ def fillers_of(whole: Problem, matching: Matching) -> dict[str, Literal | None]:
         else:
             dtype = read[name].dtype
             result[name] = constants.get(name, literal_of(zero(dtype), dtype))
+    for register in whole.registers:
+        names = [whole.operands[place.operand] for place in register.places]
+        needed = next((result[name] for name in names if result[name] is not None), None)
+        result.update(dict.fromkeys(names, needed))
     return result
 
 

@@ -22,7 +22,7 @@ from isamap.mapping.enumerate import enumerate_matchings
 from isamap.mapping.linear import primitive
 from isamap.mapping.matching import Enumeration, Mapping, Needle
 from isamap.mapping.needles import Bindings, Needles, covered, needles, roots
-from isamap.mapping.positions import digits, sums
+from isamap.mapping.positions import digits, levelled
 from isamap.mapping.rows import as_form, row
 from isamap.mapping.tile import MOST_CANDIDATES, MOST_TILES, tiles
 
@@ -163,7 +163,7 @@ def describe(mapping: Mapping) -> str:
 
 
 def _head(needle: Needle, operands: Bindings) -> str:
-    bound = ", ".join(f"{name} = {print_expr(expr)}" for name, expr in operands)
+    bound = ", ".join(f"{needle.shown(name)} = {print_expr(expr)}" for name, expr in operands)
     return f"{needle.name}({bound})"
 
 
@@ -189,9 +189,9 @@ def _names(form: Index) -> frozenset[str]:
 
 
 def _positions(mapping: Mapping) -> dict[str, str]:
-    """Return the position on each axis of which an operand sees a sum, weights included."""
+    """Return the position on each axis whose digits have levels, weights included."""
     needle = mapping.matching.needle
-    mixed = {n for vector in sums(needle) for n, c in enumerate(vector) if c}
+    mixed = levelled(needle)
     if not mixed:
         return {}
     on_axes = digits(mapping.matching, mapping.tile)

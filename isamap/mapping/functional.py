@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from isamap.mapping.agree import Agreement
 from isamap.mapping.linear import Vector, dependencies, in_span, rank
 from isamap.mapping.problem import Local
+from isamap.mapping.seen import determines
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +34,13 @@ class Views:
     """The digits of a layout as vectors over the variables, and what each operand sees of them.
 
     A level on which an axis of a sum has no form holds a digit that is always 0.  ``seen`` are
-    sums of digits, by the coefficient of each digit.
+    sums of digits, by the coefficient of each digit; ``keys`` are the axis and the level of each
+    (-1 on axes without levels).
     """
 
     digits: tuple[Vector, ...]
     seen: tuple[tuple[Vector, ...], ...]
+    keys: tuple[tuple[int, int], ...]
 
     def values(self, operand: int) -> list[Vector]:
         """Return what an operand sees as vectors over the variables."""
@@ -44,15 +48,29 @@ class Views:
 
 
 def summed(local: Local) -> frozenset[int]:
-    """Return the axes that occur in a sum."""
+    """Return the axes that have levels: those in a sum, or along an operand with several places."""
     totals = [total for own in local.seen for total in own.sums]
-    return frozenset(n for total in totals for n, c in enumerate(total) if c)
+    found = frozenset(n for total in totals for n, c in enumerate(total) if c)
+    return found.union(*(register.axes for register in local.registers))
+
+
+def agreement(local: Local, layout: Layout) -> Agreement:
+    """Return a layout as the places of shared operands see it."""
+    mixed = summed(local)
+    forms = {
+        (d.axis, d.level): tuple(d.factor * c for c in local.forms[d.form])
+        for d in layout
+        if d.axis in mixed
+    }
+    inner = frozenset(v for d in layout for v, c in enumerate(local.forms[d.form]) if c)
+    return Agreement(local.registers, local.extents, forms, local.owning, inner)
 
 
 def views(local: Local, layout: Layout) -> Views:
     """Return what the operands see of a layout."""
     mixed = summed(local)
-    levels = sorted({laid.level for laid in layout if laid.axis in mixed})
+    shifted = {0 for register in local.registers if register.is_shifted}
+    levels = sorted({laid.level for laid in layout if laid.axis in mixed} | shifted)
     nothing = (0,) * local.size
     keys: list[tuple[int, int]] = []
     digits: list[Vector] = []
@@ -78,18 +96,21 @@ def views(local: Local, layout: Layout) -> Views:
             for level in levels:
                 view.append(tuple(total[a] if at == level else 0 for a, at in keys))
         seen.append(tuple(view))
-    return Views(tuple(digits), tuple(seen))
+    return Views(tuple(digits), tuple(seen), tuple(keys))
 
 
 def breaches(local: Local, layout: Layout) -> Iterator[tuple[int, int, Vector]]:
     """Yield the laws that a layout breaks as (law, operand, vector); none if it is legal.
 
     Law 0 stands for the kernel's own permissions and for two digits in one place, 5 for
-    dependencies among digits (law 4b), 6 for the definition of the family.  Law 3 follows from 4a.
+    dependencies among digits (law 4b), 6 for the definition of the family, 7 for places of one
+    operand that want different elements, 8 for an axis that no operand ties (law 4c).  Law 3
+    follows from 4a.
     """
     mixed = summed(local)
     on_sums = [laid for laid in layout if laid.axis in mixed]
-    if len({(d.axis, d.level) for d in on_sums}) < len(on_sums):
+    twice = len({(d.axis, d.level) for d in on_sums}) < len(on_sums)
+    if twice or any(d.level == 0 and d.axis in _reserved(local) for d in on_sums):
         yield 0, 0, (0,) * local.size
         return
     inner = [any(local.forms[d.form][v] for d in layout) for v in range(local.size)]
@@ -112,13 +133,25 @@ def breaches(local: Local, layout: Layout) -> Iterator[tuple[int, int, Vector]]:
     for value in values[0] if local.owned else ():
         if not in_span(wanted[0], value):
             yield 2, 0, value
-    for witness in local.witnesses:
+    shared = agreement(local, layout)
+    for operand, vector in shared.disagreements():
+        yield 7, operand, vector
+    for whole in local.witnesses:
+        witness = shared.firm(whole)
+        if local.registers and not determines((local.seen[t] for t in witness), local.axes):
+            yield 8, min(witness), (0,) * local.size
         for v in range(local.size):
             unit = tuple(int(v == u) for u in range(local.size))
             if inner[v] and not any(in_span(values[t], unit) for t in witness):
                 yield 4, min(witness), unit
         if not _generated(found, witness):
             yield 5, min(witness), (0,) * local.size
+
+
+def _reserved(local: Local) -> frozenset[int]:
+    """Return the axes whose level 0 belongs to the variables of another component."""
+    apart = (r.axes for r in local.registers if r.is_shifted and not r.joint)
+    return frozenset[int]().union(*apart)
 
 
 def is_legal_layout(local: Local, layout: Layout) -> bool:

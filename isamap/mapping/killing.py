@@ -35,13 +35,17 @@ def best_fillings(
     fillable: tuple[str, ...],
     fixed: tuple[tuple[str, Literal], ...],
     finite: bool,
+    *,
+    shared: tuple[tuple[str, str], ...] = (),
 ) -> tuple[Filling, ...]:
     """Return the fillings that no other one surpasses; there is always at least one.
 
     ``fillable`` are the operands whose unused elements can be given a constant, ``fixed`` those
     that hold a known one everywhere.  ``finite`` says that live floats are neither infinite nor
-    NaN.
+    NaN.  ``shared`` are names of an operand at its second and further places with the operand,
+    which has one constant at all of them.
     """
+    owners = dict(shared)
     known = {name: _number(literal) for name, literal in fixed}
     types = {access.buffer: access.dtype for access in accesses(value)}
     neutral = None if reduction == "=" else _number(identity(reduction, value.dtype))
@@ -53,8 +57,9 @@ def best_fillings(
         return _evaluate(value, {**known, **dict(held)}, finite) == neutral
 
     found = []
-    for group in _compatible(_killers(choices, kills)):
-        constants = {name: constant for held in group for name, constant in held}
+    for group in _compatible(_killers(choices, kills, owners), owners):
+        held_by = {owners.get(name, name): value for held in group for name, value in held}
+        constants = {n: held_by[owners.get(n, n)] for n in choices if owners.get(n, n) in held_by}
         literals = tuple(
             (name, literal_of(constants.get(name, zero(types[name])), types[name]))
             for name in choices
@@ -77,7 +82,9 @@ _Held: TypeAlias = tuple[tuple[str, Value], ...]
 
 
 def _killers(
-    choices: Mapping[str, Sequence[Value]], kills: Callable[[_Held], bool]
+    choices: Mapping[str, Sequence[Value]],
+    kills: Callable[[_Held], bool],
+    owners: Mapping[str, str],
 ) -> tuple[_Held, ...]:
     """Return the smallest sets of operands with constants that kill, by size and preference.
 
@@ -91,12 +98,22 @@ def _killers(
         for names in combinations(choices, size):
             for constants in product(*(choices[name] for name in names)):
                 held = tuple(zip(names, constants, strict=True))
+                if not _agree(held, held, owners):
+                    continue
                 if not any(s.issubset(held) for s in smaller) and kills(held):
                     found.append(held)
     return tuple(found)
 
 
-def _compatible(killers: tuple[_Held, ...]) -> tuple[tuple[_Held, ...], ...]:
+def _agree(one: _Held, other: _Held, owners: Mapping[str, str]) -> bool:
+    """Return whether two sets have one constant for each operand that is in both."""
+    mine = {owners.get(name, name): constant for name, constant in one}
+    return all(mine.get(owners.get(name, name), value) == value for name, value in other)
+
+
+def _compatible(
+    killers: tuple[_Held, ...], owners: Mapping[str, str]
+) -> tuple[tuple[_Held, ...], ...]:
     """Return the largest groups of killers that agree on the constants of shared operands.
 
     They are the maximal cliques of the relation "agree", found by Bron and Kerbosch's algorithm
@@ -105,8 +122,7 @@ def _compatible(killers: tuple[_Held, ...]) -> tuple[tuple[_Held, ...], ...]:
     count = len(killers)
     agrees = [set[int]() for _ in range(count)]
     for one, other in combinations(range(count), 2):
-        mine, theirs = dict(killers[one]), dict(killers[other])
-        if all(theirs.get(name, constant) == constant for name, constant in mine.items()):
+        if _agree(killers[one], killers[other], owners):
             agrees[one].add(other)
             agrees[other].add(one)
     groups: list[tuple[_Held, ...]] = []

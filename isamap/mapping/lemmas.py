@@ -7,7 +7,7 @@ The four laws speak of digits (the values of the placed forms), not of positions
 position that lies within an axis determines its digits (:func:`mixed_radix`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,16 +15,19 @@ from isamap.mapping.composite import finest_layout, first_layout
 from isamap.mapping.functional import Layout, views
 from isamap.mapping.laws import Placed
 from isamap.mapping.linear import Vector, in_span
+from isamap.mapping.place_lemmas import Shared, agreements, padding
 from isamap.mapping.problem import Local
+from isamap.mapping.script import (
+    Names,
+    conjunction,
+    digit,
+    disjunction,
+    linear,
+    mark,
+    not_all,
+    unit,
+)
 from isamap.solver.lemma import Lemma, Verdict, prove
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What the user calls the variables and the operands; operand 0 is the target."""
-
-    variables: tuple[str, ...]
-    operands: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Digits:
     it in the instruction; ``rows`` what fixes its element in the kernel.  ``reordered`` are forms
     whose order the kernel forbids to change; without ``owned`` partial results may be spread, and
     law 2 is not claimed.  All vectors over forms' variables have ``size`` entries, those of
-    ``seen`` one for each digit.
+    ``seen`` one for each digit.  ``shared`` is there if operands are read at several places.
     """
 
     size: int
@@ -45,6 +48,7 @@ class Digits:
     witnesses: tuple[frozenset[int], ...]
     reordered: tuple[Vector, ...]
     owned: bool = True
+    shared: Shared | None = None
 
 
 def digits(local: Local, placed: Placed) -> Digits:
@@ -69,7 +73,7 @@ def digits(local: Local, placed: Placed) -> Digits:
         found.setdefault((local.forms[f], tuple(axis in sees for sees in local.sees)))
     forms = tuple(form for form, _ in found)
     seen = tuple(
-        tuple(_unit(n, len(found)) for n, (_, by) in enumerate(found) if by[t])
+        tuple(unit(n, len(found)) for n, (_, by) in enumerate(found) if by[t])
         for t in range(len(local.sees))
     )
     return Digits(local.size, forms, seen, rows, local.witnesses, reordered, local.owned)
@@ -86,7 +90,10 @@ def laid_digits(local: Local, layout: Layout) -> Digits:
     reordered = tuple(local.forms[f] for f, axis in placed if (f, axis) in local.barred)
     own = views(local, layout)
     sums = tuple(tuple(dict.fromkeys(v for v in view if any(v))) for view in own.seen)
-    return Digits(local.size, own.digits, sums, rows, local.witnesses, reordered, local.owned)
+    shared = Shared(local, layout, own.keys) if local.registers else None
+    return Digits(
+        local.size, own.digits, sums, rows, local.witnesses, reordered, local.owned, shared
+    )
 
 
 def placement_lemmas(local: Local, placed: Placed, names: Names | None = None) -> tuple[Lemma, ...]:
@@ -144,6 +151,8 @@ class _Claim:
     points: tuple[str, ...]
     negation: str
     free: bool = False
+    more: tuple[str, ...] = ()
+    """Further declarations and assertions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,23 +170,29 @@ class _Writer:
                 seen = [self._equal(self._combined(g), one, other) for g in claimed.seen[t]]
                 same = [self._equal(r, one, other) for r in rows]
                 text = f"an element of operand {operands[t]} is one element of the kernel's"
-                found.append(_Claim("law 1", text, (one, other), _and([*seen, _not_all(same)])))
+                found.append(
+                    _Claim("law 1", text, (one, other), conjunction([*seen, not_all(same)]))
+                )
         owned = [self._equal(r, one, other) for r in claimed.rows[0]]
         if claimed.seen[0] and claimed.owned:
             same = [self._equal(self._combined(g), one, other) for g in claimed.seen[0]]
             text = f"an element of the kernel's target is one element of operand {operands[0]}"
-            found.append(_Claim("law 2", text, (one, other), _and([*owned, _not_all(same)])))
+            found.append(_Claim("law 2", text, (one, other), conjunction([*owned, not_all(same)])))
         inner = [v for v in range(claimed.size) if any(form[v] for form in claimed.forms)]
         if inner:
             seen = [self._equal(form, one, other) for form in claimed.forms]
-            same = [self._equal(_unit(v, claimed.size), one, other) for v in inner]
+            same = [self._equal(unit(v, claimed.size), one, other) for v in inner]
             text = "no two iterations of the tile are one iteration of the instruction"
-            found.append(_Claim("law 3", text, (one, other), _and([*seen, _not_all(same)])))
+            found.append(_Claim("law 3", text, (one, other), conjunction([*seen, not_all(same)])))
+        if claimed.forms:
             found += [self._padding(witness, inner) for witness in claimed.witnesses]
+        if claimed.shared is not None:
+            for text, negation, more in agreements(claimed.shared, self.names):
+                found.append(_Claim("law 5", text, (one, other), negation, more=more))
         for form in claimed.reordered:
             same = [self._equal(form, one, other)]
-            text = f"the order of {_linear(form, self.names.variables)} is that of the target"
-            found.append(_Claim("order", text, (one, other), _and([*owned, _not_all(same)])))
+            text = f"the order of {linear(form, self.names.variables)} is that of the target"
+            found.append(_Claim("order", text, (one, other), conjunction([*owned, not_all(same)])))
         return tuple(found)
 
     def _padding(self, witness: frozenset[int], inner: Sequence[int]) -> _Claim:
@@ -189,29 +204,42 @@ class _Writer:
         the tile because each of them is; the claim is that its digits are the given ones.
         """
         claimed, operands = self.claimed, self.names.operands
-        order = sorted(witness)
+        strays = padding(claimed.shared, witness, self.names) if claimed.shared else None
+        order = sorted(strays.firm if strays else witness)
         agree = [
-            f"(= {self._digits(g)} {self._at(self._combined(g), _mark(operands[t]))})"
+            f"(= {self._digits(g)} {self._at(self._combined(g), mark(operands[t]))})"
             for t in order
-            for g in claimed.seen[t]
+            for g in (() if strays and t in strays.places else claimed.seen[t])
         ]
-        own = {v: _mark(operands[self._determining(order, v)]) for v in inner}
+        own = dict.fromkeys(range(claimed.size), "0")
+        ranges: list[str] = []
+        for v in inner:
+            t = self._determining(order, v)
+            own[v] = f"|{self.names.variables[v]}{mark(operands[t])}|"
+            if strays and t in strays.places:
+                own[v] = strays.variable(v, t)
+                extent = f"|extent of {self.names.variables[v]}|"
+                ranges.append(f"(and (<= 0 {own[v]}) (< {own[v]} {extent}))")
         same = [
-            f"(= |{_digit(n)}| {_linear(form, self._points(own))})"
+            f"(= |{digit(n)}| {linear(form, [own[v] for v in range(claimed.size)])})"
             for n, form in enumerate(claimed.forms)
         ]
-        told = ", ".join(operands[t] for t in order)
+        same += ranges
+        agree += strays.agree if strays else ()
+        more = strays.more if strays else ()
+        told = ", ".join(operands[t] for t in sorted(witness))
         text = f"padding that writes a live element meets an unused one among {told}"
-        if len(order) == 1:
+        if len(witness) == 1:
             text = f"padding writes no live element of {told}"
-        points = tuple(_mark(operands[t]) for t in order)
-        return _Claim("law 4", text, points, _and([*agree, _not_all(same)]), free=True)
+        points = (*(mark(operands[t]) for t in order), *(strays.points if strays else ()))
+        negation = conjunction([*agree, not_all(same)])
+        return _Claim("law 4", text, points, negation, free=True, more=more)
 
     def _determining(self, witness: Sequence[int], v: int) -> int:
         """Return an operand of the witness that determines a variable; any one if none does."""
-        unit = _unit(v, self.claimed.size)
+        wanted = unit(v, self.claimed.size)
         for t in witness:
-            if in_span(map(self._combined, self.claimed.seen[t]), unit):
+            if in_span(map(self._combined, self.claimed.seen[t]), wanted):
                 return t
         return witness[0]
 
@@ -226,13 +254,10 @@ class _Writer:
         return f"(= {self._at(form, one)} {self._at(form, other)})"
 
     def _at(self, form: Vector, point: str) -> str:
-        return _linear(form, [f"|{name}{point}|" for name in self.names.variables])
-
-    def _points(self, own: dict[int, str]) -> list[str]:
-        return [f"|{name}{own.get(v, '')}|" for v, name in enumerate(self.names.variables)]
+        return linear(form, [f"|{name}{point}|" for name in self.names.variables])
 
     def _digits(self, functional: Vector) -> str:
-        return _linear(functional, [f"|{_digit(n)}|" for n in range(len(functional))])
+        return linear(functional, [f"|{digit(n)}|" for n in range(len(functional))])
 
 
 def _script(writer: _Writer, claims: Sequence[_Claim]) -> str:
@@ -246,9 +271,10 @@ def _script(writer: _Writer, claims: Sequence[_Claim]) -> str:
             lines += [f"(assert (and (<= 0 {here}) (< {here} |extent of {name}|)))"]
     if any(claim.free for claim in claims):
         count = len(writer.claimed.forms)
-        lines += [f"(declare-const |{_digit(n)}| Int)" for n in range(count)]
+        lines += [f"(declare-const |{digit(n)}| Int)" for n in range(count)]
+    lines += dict.fromkeys(line for claim in claims for line in claim.more)
     negations = [claim.negation for claim in claims]
-    lines.append(f"(assert {negations[0] if len(negations) == 1 else _or(negations)})")
+    lines.append(f"(assert {negations[0] if len(negations) == 1 else disjunction(negations)})")
     return "\n".join(lines)
 
 
@@ -257,41 +283,6 @@ def _numbered(claimed: Digits) -> Names:
         tuple(f"x{v}" for v in range(claimed.size)),
         tuple(f"t{t}" for t in range(len(claimed.rows))),
     )
-
-
-def _linear(vector: Vector, names: Sequence[str]) -> str:
-    terms = [
-        name if c == 1 else f"(* {c if c > 0 else f'(- {-c})'} {name})"
-        for c, name in zip(vector, names, strict=True)
-        if c
-    ]
-    if not terms:
-        return "0"
-    return terms[0] if len(terms) == 1 else f"(+ {' '.join(terms)})"
-
-
-def _mark(operand: str) -> str:
-    return f"@{operand}"
-
-
-def _digit(number: int) -> str:
-    return f"digit {number}"
-
-
-def _and(terms: Iterable[str]) -> str:
-    return f"(and {' '.join(terms)})"
-
-
-def _or(terms: Iterable[str]) -> str:
-    return f"(or {' '.join(terms)})"
-
-
-def _not_all(terms: Iterable[str]) -> str:
-    return f"(not {_and(terms)})"
-
-
-def _unit(position: int, size: int) -> Vector:
-    return tuple(int(position == n) for n in range(size))
 
 
 def _restrict(vector: Vector, inner: Sequence[bool]) -> Vector:

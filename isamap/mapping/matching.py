@@ -1,12 +1,13 @@
 """What the matcher finds: needles, bindings, placements, matchings, mappings."""
 
 from collections.abc import Mapping as Dict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index
-from isamap.ir.nodes import Access, Expr, Literal, Reduction, Statement
-from isamap.ir.statements import reduces
+from isamap.ir.nodes import Access, Buffer, Expr, Literal, Reduction, Statement
+from isamap.ir.printer import print_expr
+from isamap.ir.statements import accesses, reduces
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,9 @@ class Needle:
     input operand that must be the same register as the target's (None: there is none; for an
     ``inout`` target read as a reduction it is the target itself).  ``fixed`` are operands that hold
     constants, with their accesses: ``value`` is what the instruction computes then.
+
+    An operand that is read at several places (``a[i] * a[j]``) has a name of its own for each in
+    ``value``: the operand's at the first place, others in ``places``, each with the operand.
     """
 
     entry: Entry
@@ -49,6 +53,23 @@ class Needle:
     axes: tuple[Axis, ...]
     tied: str | None
     fixed: tuple[tuple[Access, Literal], ...] = ()
+    places: tuple[tuple[str, str], ...] = ()
+
+    def owner(self, name: str) -> str:
+        """Return the operand that is read under a name of ``value``."""
+        return dict(self.places).get(name, name)
+
+    def operand(self, name: str) -> Buffer:
+        """Return the declaration of the operand that is read under a name of ``value``."""
+        return self.entry.instruction.operand(self.owner(name))
+
+    def shown(self, name: str) -> str:
+        """Return what people call an operand: its access, if it is read at several places."""
+        owner = self.owner(name)
+        if all(owner != other for _, other in self.places):
+            return name
+        access = next(a for a in accesses(self.value) if a.buffer == name)
+        return print_expr(replace(access, buffer=owner))
 
     @property
     def repeated(self) -> tuple[Reduction, Expr]:
@@ -93,7 +114,7 @@ class Matching:
     @property
     def fed(self) -> tuple[tuple[str, Expr], ...]:
         """The operands that are brought to the instruction: all but the tables in it."""
-        own = self.needle.entry.instruction
+        own = self.needle
         return tuple((n, e) for n, e in self.operands if own.operand(n).contents is None)
 
     def on_axis(self, axis: str) -> tuple[Index, ...]:

@@ -68,7 +68,7 @@ class Needles:
 
     def is_immediate(self, needle: Needle, operand: str) -> bool:
         """Return whether an operand is a constant written into the instruction."""
-        return self._kinds[needle.entry.storage(operand)] == "immediate"
+        return self._kinds[needle.operand(operand).storage or ""] == "immediate"
 
 
 def needles(accelerator: Accelerator) -> Needles:
@@ -111,6 +111,7 @@ def programs(
 ) -> tuple[Bindings, ...]:
     """Return the ways to bind a needle's operands that count, as in :func:`roots`."""
     order = [o.name for o in needle.entry.instruction.operands]
+    order += [name for name, _ in needle.places]
     held: dict[str, Expr] = {access.buffer: literal for access, literal in needle.fixed}
     whole = ({**binding, **held} for binding in _bindings(statement, needle, found, orders))
     return tuple(
@@ -157,7 +158,7 @@ def _immediates_fit(found: Needles, needle: Needle, binding: dict[str, Expr]) ->
 
 
 def _is_table(needle: Needle, operand: str) -> bool:
-    return needle.entry.instruction.operand(operand).contents is not None
+    return needle.operand(operand).contents is not None
 
 
 def _parts_fit(needle: Needle, binding: dict[str, Expr]) -> bool:
@@ -177,7 +178,7 @@ def _program(needle: Needle, value: Expr, binding: dict[str, Expr]) -> object:
     """Return what an instruction computes, in a form that commuting its arguments leaves alone."""
     match value:
         case Access(buffer, indices, _):
-            operand = needle.entry.instruction.operand(buffer)
+            operand = needle.operand(buffer)
             return operand.storage, tuple(map(str, indices)), binding[buffer]
         case Op(op, args, dtype):
             parts = [_program(needle, arg, binding) for arg in args]
@@ -237,7 +238,7 @@ def signature(needle: Needle) -> object:
     def text(expr: Expr) -> object:
         match expr:
             case Access(buffer, indices, dtype):
-                operand = needle.entry.instruction.operand(buffer)
+                operand = needle.operand(buffer)
                 name = places.setdefault(buffer, f"o{len(places)}")
                 renamed = [str(i.substitute(axes)) for i in indices]
                 return name, operand.storage, dtype.name, tuple(renamed)
@@ -250,4 +251,6 @@ def signature(needle: Needle) -> object:
 
     extents = tuple((e, axis.open) for axis in needle.axes for _, e in axis.pieces)
     body = text(needle.target), text(needle.value), tuple(text(a) for a, _ in needle.fixed)
-    return needle.reduction, body, extents, needle.tied is None, tuple(e for _, e in needle.fixed)
+    shared = tuple((places.get(name), places.get(other)) for name, other in needle.places)
+    held = tuple(e for _, e in needle.fixed)
+    return needle.reduction, body, extents, needle.tied is None, held, shared

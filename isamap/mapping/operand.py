@@ -4,14 +4,16 @@ from collections.abc import Mapping as Dict
 from dataclasses import replace
 
 from isamap.ir.dtype import DType
-from isamap.ir.index import Index, const
+from isamap.ir.index import Index, const, var
 from isamap.ir.nodes import Access, Buffer, Literal
+from isamap.ir.statements import names as names_in
 from isamap.mapping.fragment import Digit, Fragment
 from isamap.mapping.layout import PackedLayout, PlacedDigit
 from isamap.mapping.matching import Mapping, Matching, Needle
 from isamap.mapping.needles import operand_accesses
-from isamap.mapping.positions import digits, piece_digits, sums
+from isamap.mapping.positions import digits, levelled, piece_digits
 from isamap.mapping.seen import seen_at
+from isamap.mapping.shared import brought, gathered, places_of
 
 
 def needle_access(matching: Matching, operand: str) -> Access:
@@ -19,6 +21,18 @@ def needle_access(matching: Matching, operand: str) -> Access:
     if matching.needle.target.buffer == operand:
         return matching.needle.target
     return operand_accesses(matching.needle)[operand]
+
+
+def taken_access(matching: Matching, operand: str) -> tuple[Access, tuple[str, ...]]:
+    """Return how the instruction reads an operand that lies in memory, and its axes.
+
+    One that is gathered is packed whole, so that only its shape counts.
+    """
+    access = needle_access(matching, operand)
+    if gathered(matching, operand):
+        whole = tuple(var(f"{d}") for d in range(len(access.indices)))
+        return replace(access, indices=whole), tuple(f"{d}" for d in range(len(whole)))
+    return access, tuple(index.name or "" for index in access.indices)
 
 
 def placed_digits(mapping: Mapping, axis: str) -> tuple[PlacedDigit, ...]:
@@ -74,11 +88,20 @@ def filled_dims(mapping: Mapping, operand: str) -> frozenset[int]:
     """Return the dimensions whose dead elements would reach owned results.
 
     Those are the dimensions on axes that the target does not see: a dead element on an axis of the
-    target only touches results that nobody owns.
+    target only touches results that nobody owns.  Of an operand that is read at several places
+    they are those of all places.
     """
-    needle = mapping.matching.needle
-    target, own = needle.target.indices, needle_access(mapping.matching, operand).indices
-    if sums(needle) or any(index.name is None for index in (*target, *own)):
+    matching = mapping.matching
+    found = (
+        _filled_at(matching.needle, needle_access(matching, n))
+        for n in places_of(matching, operand)
+    )
+    return frozenset[int]().union(*found)
+
+
+def _filled_at(needle: Needle, access: Access) -> frozenset[int]:
+    target, own = needle.target.indices, access.indices
+    if levelled(needle) or any(index.name is None for index in (*target, *own)):
         return _filled(needle, target, own)
     owned = {index.name for index in target}
     return frozenset(d for d, index in enumerate(own) if index.name not in owned)
@@ -100,7 +123,9 @@ def fragment(
 
     ``filler`` None says that dead elements do no harm.
     """
-    buffer: Buffer = mapping.matching.needle.entry.instruction.operand(operand)
+    if gathered(mapping.matching, operand):
+        return None
+    buffer: Buffer = mapping.matching.needle.operand(operand)
     shape = operand_shape(mapping, operand)
     dims = operand_digits(mapping, operand)
     if shape is None or not is_simple(dims):
@@ -121,7 +146,7 @@ def fragment(
 
 def dense_fragment(mapping: Mapping, operand: str) -> Fragment | None:
     """Return the fragment of an operand as packing lays it out: full in every dimension."""
-    buffer = mapping.matching.needle.entry.instruction.operand(operand)
+    buffer = mapping.matching.needle.operand(operand)
     shape = operand_shape(mapping, operand)
     if shape is None:
         return None
@@ -135,7 +160,7 @@ def operand_shape(mapping: Mapping, operand: str) -> tuple[int, ...] | None:
     needle = mapping.matching.needle
     largest = {name: extent for axis in needle.axes for name, extent in axis.pieces}
     shape: list[int] = []
-    declared = needle.entry.instruction.operand(operand).shape
+    declared = needle.operand(operand).shape
     for extent, index in zip(
         declared, needle_access(mapping.matching, operand).indices, strict=True
     ):
@@ -160,10 +185,18 @@ def packed(
 
     ``order`` are the statement's variables, outermost loop first.  Tiles are told apart by the
     variables of the access, and by those whose tail leaves dead elements that must be filled.
+    ``operand`` may be any place of one that is gathered: the layouts of its places are of one
+    array, and tiles are told apart by the variables of all.
     """
     shape = operand_shape(mapping, operand)
     dims = operand_digits(mapping, operand)
     if shape is None:
+        return None
+    lead = next(
+        n for n, _ in brought(mapping.matching) if n in places_of(mapping.matching, operand)
+    )
+    sources = gathered(mapping.matching, lead)
+    if not all(isinstance(expr, Access) for _, expr in sources):
         return None
     if filler is not None and filler.dtype != access.dtype:
         # A conversion stands between the packed elements and the operand; it keeps zero.
@@ -171,6 +204,11 @@ def packed(
             return None
         filler = zero_of(access.dtype)
     used = frozenset().union(*(index.names for index in access.indices))
+    for name, expr in sources:
+        used |= names_in(expr) & extents.keys()
+        used |= {
+            v for dim in operand_digits(mapping, name) for digit in dim for v in digit.form.names
+        }
     needy = filled_dims(mapping, operand) if filler is not None else frozenset()
     for d in needy:
         for digit in dims[d]:

@@ -9,7 +9,7 @@ A matrix product has one: its factors with the axes of rows and columns, the res
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import groupby, permutations, product
+from itertools import combinations, groupby, permutations, product
 from typing import Literal, TypeAlias, get_args
 
 from isamap.ir.index import Index, var
@@ -42,9 +42,20 @@ def automorphisms(needle: Needle, kinds: Mapping[str, str]) -> tuple[Renaming, .
             continue
         moved = substitute_expr(needle.value, renamed)
         for names in _exchanges(needle, kinds, moved, needle.value, {}):
-            if names.get(needle.tied or "", needle.tied) == needle.tied:
+            if names.get(needle.tied or "", needle.tied) != needle.tied:
+                continue
+            if _keeps_registers(needle, names):
                 found.setdefault(tuple(sorted(names.items())))
     return tuple(sorted(found, key=lambda names: sum(a != b for a, b in names)))
+
+
+def _keeps_registers(needle: Needle, names: Mapping[str, str]) -> bool:
+    """Return whether what is one operand at several places is one after an exchange, too."""
+    return all(
+        (needle.owner(one) == needle.owner(other))
+        == (needle.owner(names[one]) == needle.owner(names[other]))
+        for one, other in combinations(names, 2)
+    )
 
 
 def _axis_permutations(needle: Needle) -> Iterator[dict[str, Index]]:
@@ -111,7 +122,7 @@ def _all_exchanges(
 
 
 def _alike(needle: Needle, one: str, other: str) -> bool:
-    mine, theirs = (needle.entry.instruction.operand(name) for name in (one, other))
+    mine, theirs = (needle.operand(name) for name in (one, other))
     aligned = needle.entry.align
     return (
         _kind_of(mine) == _kind_of(theirs)
@@ -129,7 +140,7 @@ def _kind_of(operand: Buffer) -> object:
 def _same_places(needle: Needle, kinds: Mapping[str, str], moved: Access, fixed: Access) -> bool:
     """Return whether two accesses reach the same elements, up to the operands' arrangement."""
     mine, theirs = ([str(index) for index in access.indices] for access in (moved, fixed))
-    operand = needle.entry.instruction.operand(fixed.buffer)
+    operand = needle.operand(fixed.buffer)
     if operand.storage is None or kinds[operand.storage] in MEMORY_KINDS:
         return mine == theirs
     return sorted(mine) == sorted(theirs)

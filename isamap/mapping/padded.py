@@ -1,7 +1,7 @@
 """The room that levels of digits need on axes of sums, and the order of levels that fits."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, permutations
 from typing import TypeAlias
 
@@ -20,6 +20,30 @@ Digit: TypeAlias = tuple[int, int, Vector]
 
 
 @dataclass(frozen=True, slots=True)
+class Joint:
+    """One dimension of an operand that is read at several places.
+
+    ``places`` are the sum of axes that each place sees of it, and a constant.  Axes of a joint have
+    one weight for each level; the constants are on level 0, whose weight is 1.  Unless the target
+    tells the positions (``owned``), positions that differ by constants must be told apart as well.
+    """
+
+    places: tuple[tuple[Vector, int], ...]
+    owned: bool
+
+    @property
+    def axes(self) -> frozenset[int]:
+        """The axes along the dimension."""
+        return frozenset(a for total, _ in self.places for a, c in enumerate(total) if c)
+
+    @property
+    def shift(self) -> int:
+        """By how much constants differ at most."""
+        constants = [constant for _, constant in self.places]
+        return max(constants) - min(constants)
+
+
+@dataclass(frozen=True, slots=True)
 class SumRoom:
     """Digits on axes of sums, and the extents of these axes as ``(axis, extent)``.
 
@@ -32,12 +56,24 @@ class SumRoom:
     totals: tuple[Vector, ...]
     digits: tuple[Digit, ...]
     rooms: tuple[tuple[int, int], ...]
+    joints: tuple[Joint, ...] = ()
+
+    @property
+    def axes(self) -> frozenset[int]:
+        """All axes that have levels."""
+        found = frozenset(a for total in self.totals for a, c in enumerate(total) if c)
+        return found.union(*(joint.axes for joint in self.joints))
+
+    @property
+    def is_shifted(self) -> bool:
+        """Whether level 0 holds constants."""
+        return any(joint.shift for joint in self.joints)
 
     def groups(self) -> tuple["SumRoom", ...]:
         """Return the parts of axes that share sums, directly or through others."""
         joined: list[frozenset[int]] = []
-        for vector in self.totals:
-            axes = frozenset(a for a, c in enumerate(vector) if c)
+        links = [frozenset(a for a, c in enumerate(vector) if c) for vector in self.totals]
+        for axes in (*links, *(joint.axes for joint in self.joints if joint.axes)):
             apart = [g for g in joined if not g & axes]
             joined = [*apart, axes.union(*(g for g in joined if g & axes))]
         return tuple(
@@ -45,6 +81,7 @@ class SumRoom:
                 tuple(t for t in self.totals if any(t[a] for a in axes)),
                 tuple(digit for digit in self.digits if digit[0] in axes),
                 tuple(room for room in self.rooms if room[0] in axes),
+                tuple(joint for joint in self.joints if joint.axes & axes),
             )
             for axes in joined
         )
@@ -52,6 +89,8 @@ class SumRoom:
     def orders(self) -> Iterator[tuple[int, ...]]:
         """Yield orders of the levels, outermost first; the order of their numbers comes first."""
         levels = sorted({level for _, level, _ in self.digits}, reverse=True)
+        if self.is_shifted and 0 in levels:
+            return ((*order, 0) for order in islice(permutations(levels[:-1]), MOST_ORDERS))
         return islice(permutations(levels), MOST_ORDERS)
 
     def weights(
@@ -62,25 +101,23 @@ class SumRoom:
         ``self`` is one group; ``tile`` has a row for each tile.
         """
         spans = {(a, at): _span(form, tile) for a, at, form in self.digits}
-        axes = sorted({a for t in self.totals for a, c in enumerate(t) if c})
-        views = [{a: abs(c) for a, c in enumerate(t) if c} for t in self.totals]
-        views += [{a: 1} for a in axes]
+        axes = sorted(self.axes)
         nothing = np.zeros(len(tile), np.int64)
-        reach = [nothing] * len(views)
+        views = [_View(({a: c for a, c in enumerate(t) if c},), nothing) for t in self.totals]
+        views += [_View(({a: 1},), nothing) for a in axes]
+        for joint in self.joints:
+            sums = tuple({a: c for a, c in enumerate(t) if c} for t, _ in joint.places)
+            views.append(_View(sums, nothing + joint.shift * (1 if joint.owned else 2)))
         found: dict[tuple[int, int], Ints] = {}
         extent = {a: nothing + 1 for a in axes}
         for level in reversed(order):
             here = {a: spans[a, level] for a in axes if (a, level) in spans}
             weight = nothing + 1
-            for n, view in enumerate(views):
-                step = nothing
-                for a in view.keys() & here.keys():
-                    step = np.gcd(step, view[a] * here[a][1])
-                least = -(-(1 + reach[n]) // np.maximum(step, 1))
-                weight = np.where(step > 0, np.maximum(weight, least), weight)
-            for n, view in enumerate(views):
-                for a in view.keys() & here.keys():
-                    reach[n] = reach[n] + weight * view[a] * here[a][0]
+            # Constants lie on level 0, and what is on it besides steps with them.
+            if level > 0 or not self.is_shifted:
+                for view in views:
+                    weight = view.least(weight, here)
+            views = [view.with_level(weight, here) for view in views]
             for a, (span, _) in here.items():
                 found[a, level] = weight
                 extent[a] = extent[a] + weight * span
@@ -111,7 +148,8 @@ class SumRoom:
         found: dict[tuple[int, int], int] = {}
         for group in self.groups():
             order = next(o for o in group.orders() if group._fit_in(o, row).all())
-            number = {level: len(order) - 1 - n for n, level in enumerate(order)}
+            base = int(group.is_shifted and 0 not in order)
+            number = {level: len(order) - 1 - n + base for n, level in enumerate(order)}
             found.update({(a, level): number[level] for a, level, _ in group.digits})
         return found
 
@@ -124,6 +162,42 @@ class SumRoom:
             numbers = [{a: int(e[0]) for a, e in extent.items()} for extent in own]
             found = [{**one, **other} for one in found for other in numbers]
         return iter(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What must tell its levels apart: sums of positions, of which any two may be compared.
+
+    ``low`` and ``high`` bound the part of each sum on the levels so far, ``shift`` is by how much
+    constants may differ besides.
+    """
+
+    sums: tuple[dict[int, int], ...]
+    shift: Ints
+    low: tuple[Ints, ...] = ()
+    high: tuple[Ints, ...] = ()
+
+    def least(self, weight: Ints, here: dict[int, tuple[Ints, Ints]]) -> Ints:
+        """Return a weight that is no less, and enough for the next level."""
+        step = np.zeros_like(weight)
+        for own in self.sums:
+            for a in own.keys() & here.keys():
+                step = np.gcd(step, abs(own[a]) * here[a][1])
+        reach = self.shift
+        if self.low:
+            reach = reach + np.max(self.high, axis=0) - np.min(self.low, axis=0)
+        least = -(-(1 + reach) // np.maximum(step, 1))
+        return np.where(step > 0, np.maximum(weight, least), weight)
+
+    def with_level(self, weight: Ints, here: dict[int, tuple[Ints, Ints]]) -> "_View":
+        """Return the view with one more level."""
+        none = (np.zeros_like(weight),) * len(self.sums)
+        low, high = list(self.low or none), list(self.high or none)
+        for n, own in enumerate(self.sums):
+            for a in own.keys() & here.keys():
+                part = weight * own[a] * here[a][0]
+                low[n], high[n] = low[n] + np.minimum(part, 0), high[n] + np.maximum(part, 0)
+        return replace(self, low=tuple(low), high=tuple(high))
 
 
 def _span(form: Vector, tile: Ints) -> tuple[Ints, Ints]:

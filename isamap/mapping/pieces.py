@@ -121,7 +121,7 @@ def read_needle(needle: Needle) -> Piece | None:
     axes = {axis.name: axis.extent for axis in needle.axes}
     if not is_fixed(entry):
         return None
-    if needle.fixed or is_restricted(entry) or entry.same:
+    if needle.fixed or needle.places or is_restricted(entry) or entry.same:
         return None
     target = _leaf(entry, needle.target, axes)
     value = _value(entry, needle.value, axes)

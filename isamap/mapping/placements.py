@@ -48,10 +48,13 @@ def local_placements(local: Local, listed: Listed = "tight") -> Placements:
             complete, reason = False, part.reason
     if local.size > MOST_VARIABLES:
         complete, reason = False, f"only {MOST_VARIABLES} variables at a time were placed"
+    empty = [frozenset[tuple[int, int]]()]
+    if local.registers and not is_legal(local, empty[0]):
+        empty = []  # What is computed with no digits at all may need two elements in one place.
     if listed == "every":
-        found.append(frozenset())
+        found += empty
     else:
-        found = _maximal(local, [frozenset(), *found])
+        found = _maximal(local, [*empty, *found])
         found = _tight(local, found) if listed == "tight" else found
     return Placements(tuple(sorted(found, key=sorted)), complete, reason)
 

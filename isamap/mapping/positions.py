@@ -12,7 +12,7 @@ from isamap.ir.statements import accesses
 from isamap.mapping.layout import PlacedDigit
 from isamap.mapping.linear import Vector
 from isamap.mapping.matching import Axis, Matching, Needle
-from isamap.mapping.padded import SumRoom
+from isamap.mapping.padded import Joint, SumRoom
 from isamap.mapping.rows import row
 from isamap.mapping.seen import seen_at
 
@@ -33,11 +33,48 @@ def _sums(indices: tuple[tuple[Index, ...], ...], axes: tuple[Axis, ...]) -> tup
     return tuple(found)
 
 
+def joints(needle: Needle) -> tuple[Joint, ...]:
+    """Return the dimensions of operands that a needle reads at several places."""
+    if not needle.places:
+        return ()
+    read = {access.buffer: access.indices for access in accesses(needle.value)}
+    owners = dict.fromkeys(owner for _, owner in needle.places)
+    groups = tuple(
+        tuple(read[n] for n in read if needle.owner(n) == owner)
+        for owner in owners
+        if needle.operand(owner).contents is None
+    )
+    return _joints(groups, needle.target.indices, needle.axes)
+
+
+@lru_cache(maxsize=1024)
+def _joints(
+    groups: tuple[tuple[tuple[Index, ...], ...], ...],
+    target: tuple[Index, ...],
+    axes: tuple[Axis, ...],
+) -> tuple[Joint, ...]:
+    seen = seen_at(target, axes)
+    assert seen is not None, "needles have linear accesses"
+    names = [axis.name if axis.extent > 1 else "" for axis in axes]
+    found = []
+    for places in groups:
+        for dim in zip(*places, strict=True):
+            sums_ = tuple((row(index, names), index.offset) for index in dim)
+            joint = Joint(sums_, owned=False)
+            found.append(replace(joint, owned=joint.axes <= seen.alone))
+    return tuple(found)
+
+
+def levelled(needle: Needle) -> frozenset[int]:
+    """Return the axes whose digits have levels: in sums, or along operands of several places."""
+    found = frozenset(a for t in sums(needle) for a, c in enumerate(t) if c)
+    return found.union(*(joint.axes for joint in joints(needle)))
+
+
 def digits(matching: Matching, tile: Mapping[str, int]) -> dict[str, tuple[PlacedDigit, ...]]:
     """Return the digits on each axis, outermost first; those with one value are left out."""
-    totals = sums(matching.needle)
     axes = matching.needle.axes
-    mixed = frozenset(a for t in totals for a, c in enumerate(t) if c)
+    mixed = levelled(matching.needle)
     found: dict[str, tuple[PlacedDigit, ...]] = {}
     for n, axis in enumerate(axes):
         if n not in mixed:
@@ -62,18 +99,19 @@ def digits(matching: Matching, tile: Mapping[str, int]) -> dict[str, tuple[Place
 
 
 def sum_room(matching: Matching) -> SumRoom:
-    """Return the digits on axes of which operands see sums; axes of extent 1 have no room."""
+    """Return the digits on axes with levels; axes of extent 1 have no room."""
     totals = sums(matching.needle)
     axes = matching.needle.axes
     numbers = {axis.name: n for n, axis in enumerate(axes)}
-    mixed = {n for total_ in totals for n, c in enumerate(total_) if c}
+    mixed = levelled(matching.needle)
     inner = matching.inner
     digits_ = tuple(
         (numbers[p.axis], p.level, row(p.form, inner))
         for p in matching.placements
         if numbers[p.axis] in mixed
     )
-    return SumRoom(totals, digits_, tuple((n, axes[n].extent) for n in sorted(mixed)))
+    rooms = tuple((n, axes[n].extent) for n in sorted(mixed))
+    return SumRoom(totals, digits_, rooms, joints(matching.needle))
 
 
 def piece_digits(

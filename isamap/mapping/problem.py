@@ -10,6 +10,7 @@ from isamap.mapping.killing import Filling, best_fillings
 from isamap.mapping.linear import Vector, in_span, primitive
 from isamap.mapping.matching import Needle, Placement
 from isamap.mapping.needles import operand_accesses
+from isamap.mapping.places import Register, is_torn, registers
 from isamap.mapping.rows import as_form, entangled, row, split
 from isamap.mapping.seen import Seen, determines, renumbered, seen_by
 
@@ -25,7 +26,9 @@ class Local:
 
     A family of matchings adds ``outside``, the pairs that are not in it; ``once``, which keeps each
     form to one axis; and drops law 2 where ``owned`` is False.
-    Where some operand sees axes only in a sum, ``seen`` has what each operand sees; else nothing.
+    Where some operand sees axes only in a sum, or is read at several places, ``seen`` has what each
+    operand sees; else nothing.  ``registers`` are the operands that are read at several places;
+    where there are any, ``extents`` are those of the variables, None if they are symbols.
     """
 
     size: int
@@ -39,6 +42,8 @@ class Local:
     once: bool = False
     owned: bool = True
     seen: tuple[Seen, ...] = ()
+    registers: tuple[Register, ...] = ()
+    extents: tuple[int | None, ...] = ()
 
     @property
     def owning(self) -> frozenset[int]:
@@ -68,7 +73,9 @@ class Problem:
     splittable: bool
     """Whether partial results may be combined in any order."""
     seen: tuple[Seen, ...] = ()
-    """What each operand sees, where some operand sees axes only in a sum."""
+    """What each operand sees, where some sees axes only in a sum or is read at several places."""
+    registers: tuple[Register, ...] = ()
+    """The operands that the instruction reads at several places."""
 
     def placed(self, placements: Sequence[Placement]) -> frozenset[tuple[int, int]] | None:
         """Return placements as (form, axis) pairs; None if one is outside the form set."""
@@ -106,7 +113,14 @@ class Problem:
             self.witnesses(filling),
             self.barred,
             seen=self.seen,
+            registers=self.registers,
+            extents=self.extents if self.registers else (),
         )
+
+    @property
+    def torn(self) -> Register | None:
+        """An operand that would have to hold two elements in one place, whatever is placed."""
+        return next((register for register in self.registers if is_torn(register)), None)
 
     def alone(self, operand: int) -> frozenset[int]:
         """Return the axes whose position an element of an operand fixes."""
@@ -123,6 +137,8 @@ class Problem:
 
         An axis that neither the target nor some witness sees repeats live work when it is padded.
         """
+        if self.torn is not None:
+            return False
         if self.seen:
             return all(
                 determines((self.seen[t] for t in witness), len(self.axes))
@@ -162,7 +178,7 @@ def problem(
     sees = tuple(own.axes for own in found)
     # An operand of which every element is fixed by the output's never has an unused element that
     # matters; one that is bound to a literal has the literal everywhere; a table cannot be filled.
-    built_in = {o.name for o in needle.entry.instruction.operands if o.contents is not None}
+    built_in = {name for name in bound if needle.operand(name).contents is not None}
     fillable = tuple(
         name
         for name, own in zip(names[1:], found[1:], strict=True)
@@ -174,8 +190,11 @@ def problem(
         if isinstance(expr, Literal) and name not in built_in
     )
     forms = _forms(rows, len(variables))
+    shared = registers(needle, operands, variables, [needle.axes[n] for n in live])
     reduction, body = needle.repeated
-    fillings = best_fillings(body, reduction, fillable, fixed, permissions.finite)
+    fillings = best_fillings(
+        body, reduction, fillable, fixed, permissions.finite, shared=needle.places
+    )
     # Where every element of a table is used, no stray meets an unused one: as if it killed.
     for name in bound:
         if name in built_in:
@@ -193,7 +212,8 @@ def problem(
         _barred(statement, variables, forms, found[0].alone, len(live), permissions),
         tuple(as_form(form, variables) for form in forms),
         statement.reduction != "=" and not _is_ordered(statement, permissions),
-        tuple(found) if any(own.sums for own in found) else (),
+        tuple(found) if any(own.sums for own in found) or shared else (),
+        shared,
     )
 
 

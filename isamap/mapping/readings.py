@@ -3,13 +3,14 @@
 from dataclasses import dataclass, replace
 
 from isamap.hw.accelerator import Entry
-from isamap.ir.index import const, var
+from isamap.ir.index import Index, const, var
 from isamap.ir.inline import ApartError, inline
 from isamap.ir.nodes import (
     Access,
     Coordinate,
     Expr,
     Instruction,
+    Literal,
     Op,
     Reduce,
     Reduction,
@@ -97,10 +98,11 @@ def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
     assert isinstance(target, Access)
     if reason := _obstacle(target, value, tuple(axes)):
         return Readings((), reason)
+    value, places = _placed(value)
     constant = frozenset(v.name for v in statement.variables if not v.extent.names - known)
     if is_restricted(entry):
         constant = frozenset()  # what is demanded of an axis is not demanded of a part of one
-    reader = _Reader(entry, kinds, target, value, tuple(axes), constant)
+    reader = _Reader(entry, kinds, target, value, tuple(axes), constant, places)
     if not is_plain(instruction):
         return reader.forms()
     return reader.assignment() if statement.reduction == "=" else reader.reduce(statement.reduction)
@@ -133,15 +135,38 @@ def one_statement(instruction: Instruction) -> Statement:
 
 def _obstacle(target: Access, value: Expr, axes: tuple[Axis, ...]) -> str:
     """Return why a statement cannot be a needle, or nothing."""
-    found: dict[str, Access] = {}
     for access in (target, *accesses(value)):
-        if found.setdefault(access.buffer, access).indices != access.indices:
-            return f"it reads or writes its operand {access.buffer} at two places at once"
+        if access.buffer == target.buffer and access.indices != target.indices:
+            return f"it reads its result {access.buffer} at another place than it writes"
         if seen_by(access, axes) is None:
             return f"an index of its operand {access.buffer} is not linear in its axes"
     if _has_coordinate(value):
         return "it uses the position of an element as data"
     return ""
+
+
+def _placed(value: Expr) -> tuple[Expr, tuple[tuple[str, str], ...]]:
+    """Return a body in which each place of an operand has a name of its own, and these names.
+
+    No operand has a prime in its name, so that ``a'`` is free.
+    """
+    known: dict[str, dict[tuple[Index, ...], str]] = {}
+
+    def named(expr: Expr) -> Expr:
+        match expr:
+            case Access(buffer, indices, _):
+                own = known.setdefault(buffer, {})
+                return replace(expr, buffer=own.setdefault(indices, buffer + "'" * len(own)))
+            case Op(_, args, _):
+                return replace(expr, args=tuple(named(arg) for arg in args))
+            case Reduce(_, _, body, _):
+                return replace(expr, body=named(body))
+            case Literal() | Coordinate():
+                return expr
+
+    result = named(value)
+    names = ((name, owner) for owner, own in known.items() for name in own.values())
+    return result, tuple((name, owner) for name, owner in names if name != owner)
 
 
 def _has_coordinate(value: Expr) -> bool:
@@ -164,6 +189,7 @@ class _Reader:
     value: Expr
     axes: tuple[Axis, ...]
     constant: frozenset[str]
+    places: tuple[tuple[str, str], ...] = ()
     fixed: Fixed = ()
 
     def reduce(self, reduction: Reduction) -> Readings:
@@ -186,6 +212,8 @@ class _Reader:
         found: list[Needle] = []
         reason = ""
         for value, fixed in neutral_forms(self.value):
+            if any(self._is_shared(access.buffer) for access, _ in fixed):
+                continue  # what is neutral at one of its places need not be at another
             readings = replace(self, value=value, fixed=fixed).assignment()
             found += readings.needles
             reason = reason or readings.reason
@@ -213,7 +241,7 @@ class _Reader:
         for own, other in ((first, second), (second, first)):
             if not isinstance(own, Access) or own.indices != self.target.indices:
                 continue
-            if own.buffer in {access.buffer for access in accesses(other)}:
+            if self._is_shared(own.buffer) or own.buffer in {a.buffer for a in accesses(other)}:
                 continue
             if tied not in (None, own.buffer) or not self._can_share(own):
                 continue
@@ -230,8 +258,18 @@ class _Reader:
 
     def _needle(self, reduction: Reduction, value: Expr, tied: str | None) -> Needle:
         held = tuple(access for access, _ in self.fixed)
-        axes = merge_twins(self.target, value, self.axes, self.constant, held)
-        return Needle(self.entry, self.target, reduction, value, axes, tied, self.fixed)
+        read = {access.buffer for access in accesses(value)}
+        places = tuple(pair for pair in self.places if pair[0] in read)
+        # Positions along an operand that several places share must be those of its own axes.
+        apart = {
+            name
+            for access in accesses(value)
+            if self._is_shared(access.buffer)
+            for index in access.indices
+            for name in index.names
+        }
+        axes = merge_twins(self.target, value, self.axes, self.constant - apart, held)
+        return Needle(self.entry, self.target, reduction, value, axes, tied, self.fixed, places)
 
     def _covers_axes(self) -> bool:
         seen = seen_by(self.target, self.axes)
@@ -244,6 +282,8 @@ class _Reader:
 
     def _overwrites(self, tied: str) -> bool:
         """Return whether each element of a shared register is read where it is written."""
+        if self._is_shared(tied):
+            return False
         own = [access for access in accesses(self.value) if access.buffer == tied]
         return bool(own) and all(access.indices == self.target.indices for access in own)
 
@@ -255,6 +295,10 @@ class _Reader:
 
     def _reads_target(self, value: Expr) -> bool:
         return any(access.buffer == self.target.buffer for access in accesses(value))
+
+    def _is_shared(self, name: str) -> bool:
+        """Return whether an operand is read at several places."""
+        return any(name in pair for pair in self.places)
 
     def _can_share(self, own: Access) -> bool:
         return self._place(own) == self._place(self.target)

@@ -78,7 +78,7 @@ def _misfit(statement: Statement, needle: Needle) -> Misfit:
     body = _difference(needle.value, statement.value)
     if body is None:
         if agreed:
-            inputs = [needle.entry.instruction.operand(o) for o in operand_accesses(needle)]
+            inputs = [needle.operand(o) for o in operand_accesses(needle)]
             if any(operand.contents for operand in inputs):
                 text = "an operand that is part of the instruction is not constant here"
             elif isinstance(needle.value, Access):

@@ -8,6 +8,7 @@ from isamap.mapping.enumerate import enumerate_matchings
 from isamap.mapping.groups import whole_variables
 from isamap.mapping.matching import Matching, Needle
 from isamap.mapping.needles import Needles, roots
+from isamap.mapping.tied import conflicts
 from isamap.mapping.tile import tiles
 
 MOST = 64
@@ -22,7 +23,8 @@ def refusals(
     """Return a line for each instruction that the laws let compute a statement, but no tile does.
 
     That is so where a reduction within the value is too long for it, where its table holds other
-    numbers, or where a constraint of its description holds for no tile.
+    numbers, where a constraint of its description holds for no tile, or where an operand that it
+    reads at several places would have to hold different elements.
     """
     statement = zero_based(statement)
     found: dict[str, str] = {}
@@ -30,7 +32,8 @@ def refusals(
         matchings, _, _ = enumerate_matchings(
             statement, needle, operands, MOST, permissions=permissions
         )
-        reason = why_refused(statement, needle, matchings, permissions)
+        texts = conflicts(statement, needle, operands, permissions)
+        reason = why_refused(statement, needle, matchings, permissions) or "; ".join(texts)
         if reason:
             found.setdefault(needle.name, reason)
     return tuple(f"{name}: {reason}" for name, reason in found.items())

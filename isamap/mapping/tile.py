@@ -15,9 +15,9 @@ from isamap.mapping.groups import whole_variables
 from isamap.mapping.linear import Vector
 from isamap.mapping.matching import Axis, Mapping, Matching
 from isamap.mapping.padded import SumRoom
-from isamap.mapping.positions import sum_room
-from isamap.mapping.positions import sums as sums_of
+from isamap.mapping.positions import levelled, sum_room
 from isamap.mapping.rows import row
+from isamap.mapping.shared import wholly_shared
 
 MOST_TILES = 8
 """Tiles of one matching that are returned unless more are asked for."""
@@ -74,16 +74,17 @@ def tiles(
     in the simplest way.  Where several extents take the same number of steps the largest that fits
     is chosen, so that only the last tile is short.  A symbolic extent counts as large: its tail is
     neglected.  ``candidates`` combinations of extents are looked at for variables that share axes.
-    A reduction within the value is done whole; there is no tile where it does not fit.
+    A reduction within the value is done whole, and so are variables in which places of one operand
+    differ; there is no tile where these do not fit.
     """
     inner = matching.inner
-    whole = whole_variables(matching.statement)
+    whole = whole_variables(matching.statement) | wholly_shared(matching)
     if not whole <= set(inner):
         return ()
     known = {v.name: v.extent.constant for v in matching.statement.variables}
     axes = [axis for axis in matching.needle.axes if axis.extent > 1]
     forms = [[row(form, inner) for form in matching.on_axis(axis.name)] for axis in axes]
-    sums = sum_room(matching) if sums_of(matching.needle) else None
+    sums = sum_room(matching) if levelled(matching.needle) else None
     found: dict[tuple[int, ...], Choice] = {}
     entry = matching.needle.entry
     bounds = axis_rooms(entry, {axis.name: axis.extent for axis in axes})
@@ -130,7 +131,7 @@ def _choices(
         part = None
         if sums is not None:
             digits = tuple((a, at, cut(f)) for a, at, f in sums.digits if any(cut(f)))
-            part = SumRoom(sums.totals, digits, sums.rooms) if digits else None
+            part = replace(sums, digits=digits) if digits else None
         group = Group(
             tuple(tuple(cut(f) for f in forms[a]) for a in own),
             tuple(rooms[a] for a in own),

@@ -146,7 +146,7 @@ def _reads(value: Expr, operand: str) -> bool:
 
 def _shares(one: Needle, own: Access) -> bool:
     """Return whether an operand can be the register of the result."""
-    mine, result = (one.entry.instruction.operand(a.buffer) for a in (own, one.target))
+    mine, result = (one.operand(a.buffer) for a in (own, one.target))
     places = [(b.storage, b.dtype, b.shape, b.strides) for b in (mine, result)]
     return own.indices == one.target.indices and places[0] == places[1] and result.role == "out"
 
@@ -155,21 +155,22 @@ def _is_fixed(one: Needle) -> bool:
     """Return whether an instruction has fixed extents, and axes as the indices of its result."""
     axes = {axis.name for axis in one.axes}
     own = [index.name for index in one.target.indices]
-    return is_fixed(one.entry) and set(own) <= axes and len(set(own)) == len(own)
+    plain = is_fixed(one.entry) and not one.places
+    return plain and set(own) <= axes and len(set(own)) == len(own)
 
 
 # --- one instruction of several -------------------------------------------------------------------
 def _joined(statement: Statement, ways: tuple[Way, ...]) -> tuple[Needle, Bindings] | None:
     """Return the sequence of some ways as one needle; None if their results or sums differ."""
     first = ways[0].needle
-    place = first.entry.instruction.operand(first.target.buffer)
+    place = first.operand(first.target.buffer)
     shape = _shape(first)
     operands: list[Buffer] = []
     bound: list[tuple[str, Expr]] = []
     values: list[Expr] = []
     parts: list[Part] = []
     for way in ways:
-        target = way.needle.entry.instruction.operand(way.needle.target.buffer)
+        target = way.needle.operand(way.needle.target.buffer)
         if _shape(way.needle) != shape or (target.storage, target.dtype) != (
             place.storage,
             place.dtype,

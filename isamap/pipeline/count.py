@@ -121,7 +121,9 @@ def listed_facts(row: Row, limit: int | None = LIMIT) -> dict[str, Any]:
     """Return a row with its matchings, at most ``limit`` of them."""
     found = [
         {
-            "operands": {name: print_expr(expr) for name, expr in matching.operands},
+            "operands": {
+                matching.needle.shown(name): print_expr(expr) for name, expr in matching.operands
+            },
             "axes": {
                 axis.name: [str(form) for form in matching.on_axis(axis.name)]
                 for axis in matching.needle.axes

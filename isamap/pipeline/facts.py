@@ -141,7 +141,9 @@ def mapping_facts(mapping: LegalMapping) -> Facts:
         "parts": list(parts_of(matching.needle)),
         "conditions": [condition.text for condition in conditions_of(matching.needle)],
         "axes": axes(matching),
-        "operands": {name: print_expr(expr) for name, expr in matching.operands},
+        "operands": {
+            matching.needle.shown(name): print_expr(expr) for name, expr in matching.operands
+        },
         "tile": dict(mapping.tile),
         "utilization": mapping.utilisation,
     }

@@ -10,6 +10,7 @@ from isamap.mapping.fragment import Reference
 from isamap.mapping.matching import Mapping
 from isamap.mapping.operand import dense_fragment, fragment
 from isamap.mapping.produce import Producers
+from isamap.mapping.shared import brought
 from isamap.mapping.steps import Step
 from isamap.schedule.treatment import Treatments
 
@@ -44,11 +45,12 @@ class Sequences:
     def lacking(self, mapping: Mapping) -> str:
         """Return why an operand cannot reach the instruction on this machine, or ''."""
         treatments = self._treatments(mapping)
-        for operand, _ in mapping.matching.fed:
+        for operand, _ in brought(mapping.matching):
             if treatments.feasible(operand) is None:
-                name = mapping.matching.needle.name
+                needle = mapping.matching.needle
+                name, owner = needle.name, needle.owner(operand)
                 lacks = treatments.lacking(operand)
-                return f"operand '{operand}' of {name} cannot be brought to it: {lacks}"
+                return f"operand '{owner}' of {name} cannot be brought to it: {lacks}"
         return ""
 
     def _treatments(self, mapping: Mapping) -> Treatments:

@@ -13,11 +13,14 @@ from isamap.mapping.composed import conditions_of, parts_of
 from isamap.mapping.composite import layout_of
 from isamap.mapping.enumerate import components
 from isamap.mapping.filler import legal_filling
-from isamap.mapping.legal import legal_on_tile, violations
-from isamap.mapping.lemmas import Names, laid_digits, laws_of, mixed_radix, placement_lemmas
+from isamap.mapping.legal import violations
+from isamap.mapping.lemmas import laid_digits, laws_of, mixed_radix, placement_lemmas
 from isamap.mapping.matching import Mapping, Matching
+from isamap.mapping.on_tile import legal_on_tile
 from isamap.mapping.positions import digits, extent
 from isamap.mapping.problem import problem
+from isamap.mapping.script import Names
+from isamap.mapping.shared import wholly_shared
 from isamap.proof.ahead import faults_ahead
 from isamap.proof.bounds import memory_lemmas
 from isamap.proof.claim import Claim, Decision, Obligation, Open
@@ -118,10 +121,11 @@ def _laws(matching: Matching, permissions: Permissions) -> Iterator[Lemma]:
     """Yield the laws as lemmas, for each component of variables; none of what is no placement."""
     whole = problem(matching.statement, matching.needle, matching.operands, permissions)
     filling = legal_filling(whole, matching) or whole.fillings[0]
+    shown = tuple(map(matching.needle.shown, whole.operands))
     if whole.seen:
         layout = layout_of(whole, matching.placements)
         if layout is not None:
-            names = Names(whole.variables, whole.operands)
+            names = Names(whole.variables, shown)
             yield from laws_of(laid_digits(whole.local(filling), layout), names)
         return
     placed = whole.placed(matching.placements)
@@ -130,7 +134,7 @@ def _laws(matching: Matching, permissions: Permissions) -> Iterator[Lemma]:
     for component in components(whole.local(filling)):
         own = {form: n for n, form in enumerate(component.forms)}
         part = frozenset((own[f], axis) for f, axis in placed if f in own)
-        names = Names(tuple(whole.variables[v] for v in component.variables), whole.operands)
+        names = Names(tuple(whole.variables[v] for v in component.variables), shown)
         yield from placement_lemmas(component.local, part, names)
 
 
@@ -144,6 +148,12 @@ def _tile(mapping: Mapping, kernel: Kernel, name: str) -> Iterator[Claim]:
     sizes = ", ".join(f"{v}={t}" for v, t in zip(inner, tile, strict=True)) or "1"
     text = f"the tile {sizes} fits the axes of {matching.needle.name}"
     yield Claim(name, "tile", text, "checker", _decided(not full), detail=", ".join(full))
+    extents = {v.name: v.extent.constant for v in matching.statement.variables}
+    if matching.needle.places and (whole := sorted(wholly_shared(matching))):
+        cut = [v for v in whole if mapping.tile.get(v, 1) != extents[v]]
+        told = ", ".join(whole)
+        text = f"a tile has all iterations of {told}, in which places of one operand differ"
+        yield Claim(name, "tile", text, "checker", _decided(not cut), detail=", ".join(cut))
     points = prod(axis.extent for axis in matching.needle.axes)
     if not full and points <= _POINTS and prod(tile) <= _POINTS:
         legal = legal_on_tile(matching, dict(mapping.tile), kernel.permissions)

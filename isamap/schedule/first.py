@@ -18,6 +18,7 @@ from isamap.ir.nodes import Kernel
 from isamap.mapping.composed import Composed
 from isamap.mapping.matching import Mapping
 from isamap.mapping.produce import Producers
+from isamap.mapping.shared import brought
 from isamap.schedule.copied import pack_aliased, pack_constants
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, Steps, read_shape
@@ -69,11 +70,11 @@ def first_treatments(
     """
     chosen: list[Treatment] = []
     costs: dict[str, float] = {}
-    for operand, _ in mapping.matching.fed:
+    for operand, _ in brought(mapping.matching):
         kinds = treatments.feasible(operand)
         if kinds is None:
-            name = mapping.matching.needle.name
-            text = f"operand '{operand}' of {name} cannot be brought to it: "
+            name, owner = mapping.matching.needle.name, mapping.matching.needle.owner(operand)
+            text = f"operand '{owner}' of {name} cannot be brought to it: "
             raise ScheduleError(Diagnostic("E401", text + treatments.lacking(operand)))
         chosen += kinds
         costs[operand] = treatments.own_cost(operand, kinds)
@@ -104,7 +105,7 @@ def rank_blocks(
 def _room(mapping: Mapping, accelerator: Accelerator) -> int:
     """Return how many results the target's storage can hold."""
     needle = mapping.matching.needle
-    operand = needle.entry.instruction.operand(needle.target.buffer)
+    operand = needle.operand(needle.target.buffer)
     storage = accelerator.storage(operand.storage or "")
     if storage.kind == "registers":
         return max(1, storage.count or 1)
@@ -153,10 +154,11 @@ def _score(
         return None
     loads = 0.0
     resident: dict[str, list[int]] = {}
-    for operand, _ in shape.mapping.matching.fed:
+    for operand, _ in brought(shape.mapping.matching):
         count = _fragments(shape, operand, block)
         loads += count * costs[operand]
-        resident.setdefault(entry.storage(operand), []).append(count)
+        place = shape.mapping.matching.needle.operand(operand).storage or ""
+        resident.setdefault(place, []).append(count)
     if not _fits(shape, block, accelerator, resident):
         return None
     throughput = float(entry.throughput)
@@ -205,10 +207,9 @@ def _fits(
 
 def _bytes(shape: Shape, block: dict[str, int], storage: str) -> int:
     """Return the bytes of the fragments of a block that lie in a scratchpad."""
-    instruction = shape.mapping.matching.needle.entry.instruction
     held = 0
-    for operand, _ in shape.mapping.matching.fed:
-        buffer = instruction.operand(operand)
+    for operand, _ in brought(shape.mapping.matching):
+        buffer = shape.mapping.matching.needle.operand(operand)
         if buffer.storage == storage:
             size = prod(extent.constant or 1 for extent in buffer.shape) * buffer.dtype.bytes
             held += size * _fragments(shape, operand, block)

@@ -7,13 +7,13 @@ from heapq import heapify, heappop, heappush
 from math import inf, prod
 
 from isamap.ir.nodes import Buffer, Permissions
-from isamap.ir.statements import accesses
 from isamap.mapping.fragment import Reference
 from isamap.mapping.layout import direct
 from isamap.mapping.matching import Mapping
 from isamap.mapping.operand import fragment, operand_shape
 from isamap.mapping.produce import Producers
 from isamap.mapping.producer import MEMORY_KINDS
+from isamap.mapping.shared import accesses_of, brought
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.treatment import KINDS, Shared, Treatments, numeric
 
@@ -114,7 +114,7 @@ def quick_cycles(mapping: Mapping, treatments: Treatments) -> Iterator[float]:
     tiles = {v: -(-extent // mapping.tile.get(v, 1)) for v, extent in extents.items()}
     calls = prod(tiles.values())
     cycles = _calls(mapping)
-    for operand, _ in matching.fed:
+    for operand, _ in brought(matching):
         if treatments.is_constant(operand):  # copied once, ahead of all calls
             kinds = treatments.feasible(operand)
             if kinds is None:
@@ -148,7 +148,7 @@ def _copied(
         return 0.0
     total = 0.0
     shape = operand_shape(mapping, operand)
-    for access in dict.fromkeys(accesses(mapping.matching.bound(operand))):
+    for access in accesses_of(mapping.matching, operand):
         if treatments.buffers[access.buffer].role == "const":
             continue
         if kind == "packed":
@@ -167,7 +167,7 @@ def _staging(mapping: Mapping, treatments: Treatments, tiles: Dict[str, int]) ->
     producers, buffers = treatments.producers, treatments.buffers
     statement = mapping.matching.statement
     needle = mapping.matching.needle
-    operand = needle.entry.instruction.operand(needle.target.buffer)
+    operand = needle.operand(needle.target.buffer)
     place = producers.accelerator.storage(operand.storage or "")
     if place.kind in MEMORY_KINDS:
         return 0.0

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from isamap.ir.nodes import Access
 from isamap.mapping.matching import Mapping
+from isamap.mapping.shared import brought
 from isamap.schedule.treatment import inputs, numeric
 
 ASSUMED_EXTENT = 1009
@@ -52,7 +53,7 @@ def read_shape(mapping: Mapping) -> Shape:
         tuple(v for v in names if v in used),
         tuple(v for v in names if v not in used),
         frozenset(v for v in names if v in used and v not in alone),
-        {operand: _reads(mapping, operand) for operand, _ in mapping.matching.fed},
+        {operand: _reads(mapping, operand) for operand, _ in brought(mapping.matching)},
     )
 
 

@@ -7,15 +7,15 @@ from math import prod
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Expr, Literal, Permissions
 from isamap.ir.printer import print_expr
-from isamap.ir.statements import accesses
 from isamap.mapping.filler import fillers_of
 from isamap.mapping.fit import fit, fit_or_why
 from isamap.mapping.fragment import Fragment, Reference
 from isamap.mapping.layout import direct, padded
 from isamap.mapping.matching import Mapping, Matching, Needle
-from isamap.mapping.operand import dense_fragment, fragment, needle_access, packed
+from isamap.mapping.operand import dense_fragment, fragment, packed, taken_access
 from isamap.mapping.problem import Problem, problem
 from isamap.mapping.produce import Producers
+from isamap.mapping.shared import accesses_of, brought, gathered
 from isamap.mapping.unreachable import missing
 from isamap.schedule.schedule import Treatment
 
@@ -23,8 +23,8 @@ from isamap.schedule.schedule import Treatment
 def inputs(mapping: Mapping) -> tuple[tuple[str, Access], ...]:
     """Return the operands and the accesses in them, in the order of a schedule's treatments."""
     pairs = []
-    for operand, expr in mapping.matching.fed:
-        pairs += [(operand, access) for access in dict.fromkeys(accesses(expr))]
+    for operand, _ in brought(mapping.matching):
+        pairs += [(operand, access) for access in accesses_of(mapping.matching, operand)]
     return tuple(pairs)
 
 
@@ -95,8 +95,7 @@ class Treatments:
         copied ahead, and so treated in the way that makes its fragments cheapest; but packing may
         make it larger, and then it must be cheaper by as much.
         """
-        expr = self.mapping.matching.bound(operand)
-        found = tuple(dict.fromkeys(accesses(expr)))
+        found = accesses_of(self.mapping.matching, operand)
         costs: dict[Treatment, float] = {}
         for kind in KINDS:
             if (cost := self.cost(operand, kind)) is not None:
@@ -113,7 +112,7 @@ class Treatments:
 
     def is_constant(self, operand: str) -> bool:
         """Return whether an operand is read from constants alone."""
-        found = accesses(self.mapping.matching.bound(operand))
+        found = accesses_of(self.mapping.matching, operand)
         return bool(found) and all(self.buffers[a.buffer].role == "const" for a in found)
 
     def elements(self, operand: str, access: Access, kind: Treatment) -> int:
@@ -132,10 +131,17 @@ class Treatments:
 
     def lacking(self, operand: str) -> str:
         """Return what the machine lacks to make an operand that no treatment can make."""
-        expr = self.mapping.matching.bound(operand)
+        matching = self.mapping.matching
+        places = gathered(matching, operand)
+        if not all(isinstance(expr, Access) for _, expr in places):
+            computed = next(expr for _, expr in places if not isinstance(expr, Access))
+            return (
+                f"at its places it is several things, and {print_expr(computed)} is not in memory"
+            )
         found = "its elements have no order that packing can give"
         for kind in reversed(KINDS):
-            references = {a: self.reference(operand, a, kind) for a in accesses(expr)}
+            read = accesses_of(matching, operand)
+            references = {a: self.reference(operand, a, kind) for a in read}
             known = {a: r for a, r in references.items() if r is not None}
             if len(known) < len(references):
                 continue
@@ -157,9 +163,8 @@ class Treatments:
         if references[expr].guards:
             return f"it reads memory, and {print_expr(expr)} leaves its buffer"
         entry = self.mapping.matching.needle.entry
-        access = needle_access(self.mapping.matching, operand)
-        axes = tuple(index.name or "" for index in access.indices)
-        declared = entry.instruction.operand(operand)
+        access, axes = taken_access(self.mapping.matching, operand)
+        declared = self.mapping.matching.needle.operand(operand)
         filler = self.fillers.get(operand)
         why = fit_or_why(entry, declared, access, axes, wanted, references[expr], filler)
         return why if isinstance(why, str) else ""
@@ -178,9 +183,8 @@ class Treatments:
 
     def _worst(self, operand: str, kind: Treatment) -> float | None:
         """Return the cycles of the dearest of whole and ragged fragments."""
-        expr = self.mapping.matching.bound(operand)
         references: dict[Access, Reference] = {}
-        for access in accesses(expr):
+        for access in accesses_of(self.mapping.matching, operand):
             reference = self.reference(operand, access, kind)
             if reference is None:
                 return None
@@ -217,9 +221,8 @@ class Treatments:
         if self.producers.is_memory(wanted.storage):
             if not isinstance(expr, Access) or references[expr].guards:
                 return None
-            access = needle_access(self.mapping.matching, operand)
-            axes = tuple(index.name or "" for index in access.indices)
-            declared = entry.instruction.operand(operand)
+            access, axes = taken_access(self.mapping.matching, operand)
+            declared = self.mapping.matching.needle.operand(operand)
             filler = self.fillers.get(operand)
             fits = fit(entry, declared, access, axes, wanted, references[expr], filler)
             return None if fits is None else 0.0
@@ -232,6 +235,10 @@ class Treatments:
             if (operand, access) not in self._packed:
                 self._packed[operand, access] = self._pack(operand, access)
             return self._packed[operand, access]
+        return None if gathered(self.mapping.matching, operand) else self._in_order(access, kind)
+
+    def _in_order(self, access: Access, kind: Treatment) -> Reference | None:
+        """Return where an access finds its elements in its buffer, or in a padded copy of it."""
         if (access, kind) not in self._unpacked:
             self._unpacked[access, kind] = self._unpack(access, kind)
         return self._unpacked[access, kind]
@@ -245,9 +252,9 @@ class Treatments:
         return layout.reference() if layout else None
 
     def _pack(self, operand: str, access: Access) -> Reference | None:
-        straight = self.reference(operand, access, "direct")
+        straight = self._in_order(access, "direct")
         assert straight is not None, "every access can be read where it is"
-        if straight.guards and self.reference(operand, access, "padded") is None:
+        if straight.guards and self._in_order(access, "padded") is None:
             return None
         order = tuple(self.extents)
         block: dict[str, int] = {}

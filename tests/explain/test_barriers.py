@@ -8,8 +8,8 @@ import pytest
 from isamap.explain.barriers import barriers
 from isamap.ir.nodes import Permissions
 from isamap.mapping.enumerate import enumerate_matchings
-from isamap.mapping.legal import legal_on_tile
 from isamap.mapping.matching import Matching, Needle, Placement
+from isamap.mapping.on_tile import legal_on_tile
 from isamap.mapping.problem import problem
 from tests.mapping.small import DOT, GEMM, KERNELS, LANES, OUTER, root, with_extents
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from isamap.ir.index import Index
-from isamap.ir.statements import read_indices
+from isamap.ir.nodes import Access
 from isamap.mapping.matching import Matching
 from isamap.mapping.needles import operand_accesses
 from isamap.mapping.positions import digits
@@ -40,13 +40,36 @@ def computes(
     """Return whether a sum of products over a tile comes out right.
 
     Elements that no iteration uses hold what ``fill`` says, or garbage.  False also where a place
-    is outside the instruction, or one element would have to hold two.
+    is outside the instruction, or one element would have to hold two.  Where the instruction reads
+    an operand at several places that is tried in tiles beside the first one, too.
     """
+    still = {v.name: 0 for v in matching.statement.variables}
+    origins = [still]
+    if matching.needle.places:
+        steps = {
+            v.name: tile.get(v.name, 1)
+            for v in matching.statement.variables
+            if (v.extent.constant or 0) > tile.get(v.name, 1)
+        }
+        origins += [{**still, name: step} for name, step in steps.items()]
+    return all(_computes(matching, tile, places, rng, fill, origin) for origin in origins)
+
+
+def _computes(
+    matching: Matching,
+    tile: Mapping[str, int],
+    places: Places,
+    rng: np.random.Generator,
+    fill: Mapping[str, int | None],
+    origin: Point,
+) -> bool:
     needle, statement = matching.needle, matching.statement
     variables = [v.name for v in statement.variables]
     box = [range(tile.get(name, 1)) for name in variables]
     values: dict[tuple[str, tuple[int, ...]], int] = {}
-    held: dict[str, dict[tuple[int, ...], int]] = {name: {} for name, _ in matching.operands}
+    held: dict[str, dict[tuple[int, ...], int]] = {
+        needle.owner(name): {} for name, _ in matching.operands
+    }
     owners: dict[tuple[int, ...], tuple[int, ...]] = {}
     wanted: dict[tuple[int, ...], int] = {}
     read = operand_accesses(needle)
@@ -57,13 +80,16 @@ def computes(
             return False
         y |= _pieces(matching, y)
         term = 1
+        here = {name: value + origin[name] for name, value in x.items()}
         for name, expr in matching.operands:
-            cell = (name, _at(read_indices(expr), x))
+            assert isinstance(expr, Access)
+            cell = (expr.buffer, _at(expr.indices, here))
             value = values.setdefault(cell, int(rng.integers(1, 1 << 16)))
-            if held[name].setdefault(_at(read[name].indices, y), value) != value:
+            register = held[needle.owner(name)]
+            if register.setdefault(_at(read[name].indices, y), value) != value:
                 return False
             term *= value
-        target = _at(statement.target.indices, x)
+        target = _at(statement.target.indices, here)
         wanted[target] = wanted.get(target, 0) + term
         if owners.setdefault(target, own := _at(needle.target.indices, y)) != own:
             return False
@@ -77,7 +103,7 @@ def computes(
         for name, _ in matching.operands:
             filler = fill.get(name)
             other = 77_777 if filler is None else filler
-            term *= held[name].get(_at(read[name].indices, y), other)
+            term *= held[needle.owner(name)].get(_at(read[name].indices, y), other)
         element = _at(needle.target.indices, y)
         got[element] = got.get(element, 0) + term
     return all(got[owners[target]] == value for target, value in wanted.items())

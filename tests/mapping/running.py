@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isamap.ir.index import Index
-from isamap.ir.nodes import Access, Expr, Literal, Op, Statement
+from isamap.ir.nodes import Access, Expr, Literal, Op, Reduce, Statement
 from isamap.ir.statements import read_indices
 from isamap.mapping.filler import fillers
 from isamap.mapping.legal import violations
@@ -19,6 +19,16 @@ from isamap.mapping.problem import problem
 from tests.mapping.small import S64, with_extents
 
 Array: TypeAlias = NDArray[Any]
+
+COMBINE: dict[str, Any] = {
+    "+=": np.add,
+    "max=": np.maximum,
+    "min=": np.minimum,
+    "or=": np.bitwise_or,
+    "and=": np.bitwise_and,
+    "xor=": np.bitwise_xor,
+    "=": np.fmax,
+}
 
 
 def extent(form: Index, tile: dict[str, int]) -> int:
@@ -86,27 +96,36 @@ def runs_right(
         place = tuple(where[n] for n in _axes(needle, seen[name]))
         array[place] = live[name] if place else live[name][-1]
         contents[name] = array
-    terms = _body(needle.value, live)
     cells = _cells(matching.statement.target.indices, x, count)
+
+    def over_tile(found: Reduce, terms: Array) -> Array:
+        totals: dict[int, Any] = {}
+        for cell, term in zip(
+            cells.tolist(), np.broadcast_to(terms, (count,)).tolist(), strict=True
+        ):
+            totals[cell] = COMBINE[found.reduction](totals[cell], term) if cell in totals else term
+        return np.array([totals[cell] for cell in cells.tolist()])
+
+    terms = np.broadcast_to(_body(needle.value, live, over_tile), (count,))
     wanted: dict[int, Any] = {}
-    combine: Any = {
-        "+=": np.add,
-        "max=": np.maximum,
-        "min=": np.minimum,
-        "or=": np.bitwise_or,
-        "and=": np.bitwise_and,
-        "xor=": np.bitwise_xor,
-        "=": np.fmax,
-    }[needle.reduction]
+    combine = COMBINE[needle.reduction]
     for cell, term in zip(cells.tolist(), terms.tolist(), strict=True):
         wanted[cell] = combine(wanted[cell], term) if cell in wanted else term
     order = tuple(rooms)
     wide = {
         name: _spread(array, _axes(needle, seen[name]), rooms) for name, array in contents.items()
     }
-    whole = np.broadcast_to(_body(needle.value, wide), [rooms[n] for n in order])
+
+    def over_axes(found: Reduce, terms: Array) -> Array:
+        gone = [d for d, axis in enumerate(needle.axes) if axis.name in found.variables]
+        spread = np.broadcast_to(terms, [rooms[n] for n in order])
+        result: Array = COMBINE[found.reduction].reduce(spread, axis=tuple(gone), keepdims=True)
+        return result
+
+    whole = np.broadcast_to(_body(needle.value, wide, over_axes), [rooms[n] for n in order])
     outer = _axes(needle, needle.target)
     gone = tuple(d for d, n in enumerate(order) if n not in outer)
+    # Along the axes of a reduction within the value all results are one.
     result = combine.reduce(whole, axis=gone) if gone else whole
     got = np.broadcast_to(result[tuple(where[n] for n in order if n in outer)], (count,))
     if split:
@@ -147,14 +166,16 @@ def _values(expr: Expr, x: dict[str, Array], rng: np.random.Generator) -> Array:
     return rng.integers(1, 1 << 20, len(distinct)).astype(dtype)[element]
 
 
-def _body(expr: Expr, values: dict[str, Array]) -> Array:
+def _body(expr: Expr, values: dict[str, Array], total: Callable[[Reduce, Array], Array]) -> Array:
     match expr:
+        case Reduce():
+            return total(expr, _body(expr.body, values, total))
         case Access(name, _, _):
             return values[name]
         case Literal(text, _):
             return np.array(int(text))
         case Op(op, args, _):
-            parts = [_body(arg, values) for arg in args]
+            parts = [_body(arg, values, total) for arg in args]
             run: dict[str, Callable[..., Array]] = {
                 "*": np.multiply,
                 "+": np.add,

@@ -7,9 +7,10 @@ from isamap.ir.index import const, read, var
 from isamap.ir.nodes import Access, Op, Permissions, Statement, Variable
 from isamap.mapping.enumerate import enumerate_matchings
 from isamap.mapping.find import describe, enumerate_mappings
-from isamap.mapping.legal import legal_on_tile, violations
+from isamap.mapping.legal import violations
 from isamap.mapping.matching import Matching, Placement
 from isamap.mapping.needles import needles
+from isamap.mapping.on_tile import legal_on_tile
 from tests.mapping.small import GEMM, LANES, S64, access, instruction, machine, root, statement
 
 ANY = Permissions()

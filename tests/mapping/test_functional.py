@@ -11,9 +11,10 @@ from isamap.mapping.composite import arrangements
 from isamap.mapping.enumerate import enumerate_matchings, list_matchings
 from isamap.mapping.family import Family
 from isamap.mapping.find import describe, enumerate_mappings
-from isamap.mapping.legal import legal_on_tile, violations
+from isamap.mapping.legal import violations
 from isamap.mapping.lemmas import prove_placement
 from isamap.mapping.matching import Matching, Placement
+from isamap.mapping.on_tile import legal_on_tile
 from isamap.mapping.padded import SumRoom
 from isamap.mapping.positions import digits, extent, sum_room
 from isamap.mapping.problem import problem

@@ -83,7 +83,7 @@ def test_movements_are_no_needles_but_stores_are() -> None:
     ("text", "part"),
     [
         ("c[i+k] = a[i] * b[k]", "assigns an element more than once"),
-        ("c[i,j] += a[i] * a[j]", "operand a at two places"),
+        ("c[i] += a[i] * c[k]", "its result c at another place"),
         ("c[i] = c[i] + a[i] * b[r]".replace(" * b[r]", ""), ""),
         ("r[i] = a[k] + b[i]", "assigns an element more than once"),
     ],
@@ -92,6 +92,22 @@ def test_what_is_not_considered(text: str, part: str) -> None:
     found = reason(text, i=4, j=4, k=4, r=3)
     assert part in found
     assert bool(part) == bool(found)
+
+
+def test_each_place_of_an_operand_has_a_name() -> None:
+    found = readings("c[i,j] += a[i] * a[j]", i=4, j=4)
+    assert ("+=", "c", "a", "a'") in found
+    inner = instruction("x", statement("c[i,j] += a[i] * a[j] * a[i]", i=4, j=4))
+    needle = read_entry(entry(inner), KINDS).needles[0]
+    assert needle.places == (("a'", "a"),)
+    assert [needle.shown(name) for name in ("a", "a'", "c")] == ["a[i]", "a[j]", "c"]
+
+
+def test_axes_along_an_operand_of_two_places_are_not_joined() -> None:
+    (needle, _) = read_entry(
+        entry(instruction("x", statement("c[i,j] += a[i,j] * a[j,i]", i=4, j=4))), KINDS
+    ).needles
+    assert [axis.name for axis in needle.axes] == ["i", "j"]
 
 
 def test_mixed_radix_index_is_plain() -> None:

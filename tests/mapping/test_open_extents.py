@@ -5,9 +5,9 @@ import pytest
 from isamap.diagnostics import Source
 from isamap.ir.nodes import Instruction, Statement
 from isamap.mapping.enumerate import list_matchings
-from isamap.mapping.legal import legal_on_tile
 from isamap.mapping.lemmas import prove_placement
 from isamap.mapping.needles import needles, roots
+from isamap.mapping.on_tile import legal_on_tile
 from isamap.mapping.placements import Listed
 from isamap.mapping.readings import read_entry
 from isamap.mapping.tile import tiles

@@ -5,7 +5,8 @@ import pytest
 
 from isamap.ir.nodes import Instruction
 from isamap.mapping.enumerate import enumerate_matchings
-from isamap.mapping.legal import legal_on_tile, violations
+from isamap.mapping.legal import violations
+from isamap.mapping.on_tile import legal_on_tile
 from tests.mapping.running import all_placements, roomy, runs_right
 from tests.mapping.small import DOT, GEMM, KERNELS, LANES, OUTER, root
 

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from isamap.ir.dtype import DTYPES
 from isamap.ir.nodes import Instruction, Permissions, Statement
 from isamap.mapping.enumerate import enumerate_matchings
-from isamap.mapping.legal import legal_on_tile, violations
+from isamap.mapping.legal import violations
 from isamap.mapping.needles import needles, roots
+from isamap.mapping.on_tile import legal_on_tile
 from isamap.mapping.problem import problem
 from isamap.mapping.tile import tiles
 from tests.mapping.running import all_placements, roomy, runs_right

@@ -7,7 +7,7 @@ from isamap.ir.dtype import DTYPES
 from isamap.ir.nodes import Statement
 from isamap.mapping.enumerate import enumerate_matchings
 from isamap.mapping.killing import best_fillings
-from isamap.mapping.legal import legal_on_tile
+from isamap.mapping.on_tile import legal_on_tile
 from tests.mapping.running import all_placements, roomy, runs_right
 from tests.mapping.small import access, fold, instruction, root, statement
 

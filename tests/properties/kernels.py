@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from isamap.ir.nodes import Kernel
 from isamap.text.load import parse_module
-from tests.properties.machines import Kind, binary, cast, descriptions, kinds
+from tests.properties.machines import Kind, Tail, binary, cast, descriptions, kinds, tails
 
 NAMES = ("h", "w", "k", "c")
 
@@ -75,8 +75,11 @@ def _declaration(role: str, buffer: str, dtype: str, dimensions: list[Dimension]
 
 
 @st.composite
-def cases(draw: st.DrawFn, kind: Kind | None = None) -> Case:
-    """A kernel of a kind (any by default) whose every access is in bounds, or reads padding."""
+def cases(draw: st.DrawFn, kind: Kind | None = None, tail: Tail = Tail()) -> Case:  # noqa: B008
+    """A kernel of a kind (any by default) whose every access is in bounds, or reads padding.
+
+    What follows its first statement is mostly ``tail``, if there is one.
+    """
     kind = kind or draw(kinds())
     types, reduction, op = kind.types, kind.reduction, kind.op
     variables = NAMES[: draw(st.integers(1, 4))]
@@ -87,7 +90,8 @@ def cases(draw: st.DrawFn, kind: Kind | None = None) -> Case:
     a_variables = tuple(draw(st.permutations(variables))[:count])
     shared = draw(st.integers(0, len(a_variables)))
     b_variables = (*(v for v in variables if v not in a_variables), *a_variables[:shared])
-    kept = len(variables) if reduction == "=" else draw(st.integers(0, len(variables)))
+    least = max(0, len(variables) - 1) if tail else 0  # what is reduced must fit an instruction
+    kept = len(variables) if reduction == "=" else draw(st.integers(least, len(variables)))
     y = draw(_dimensions(tuple(draw(st.permutations(variables))[:kept]), sizes, False))
     a = draw(_dimensions(a_variables, sizes, True))
     b = draw(_dimensions(b_variables, sizes, True))
@@ -96,6 +100,8 @@ def cases(draw: st.DrawFn, kind: Kind | None = None) -> Case:
     left = cast(_access("A", a), types[0], types[2], False)
     right = cast(_access("B", b), types[1], types[2], False)
     chained = role == "out" and draw(st.integers(0, 3)) == 0
+    if tail and draw(st.integers(0, 5)) > 0:
+        return _followed(kind, tail, (y, a, b), draw(_terms(y)), variables, symbols, sizes, extents)
     roles = st.sampled_from(["in", "in", "const"])
     header = f"({', '.join(v.upper() for v in sorted(symbols))})" if symbols else ""
     text = (
@@ -113,7 +119,50 @@ def cases(draw: st.DrawFn, kind: Kind | None = None) -> Case:
 
 
 @st.composite
+def _terms(draw: st.DrawFn, y: list[Dimension]) -> list[Dimension]:
+    """The dimensions of a term that is added: some of the result's, in any order."""
+    order = draw(st.permutations(y))
+    return list(order[: draw(st.integers(0, len(y)))])
+
+
+def _followed(
+    kind: Kind,
+    tail: Tail,
+    accessed: tuple[list[Dimension], list[Dimension], list[Dimension]],
+    term: list[Dimension],
+    variables: tuple[str, ...],
+    symbols: set[str],
+    sizes: dict[str, str],
+    extents: dict[str, int],
+) -> Case:
+    """Return a kernel of several statements, each on the result of the one before."""
+    y, a, b = accessed
+    types = kind.types
+    left = cast(_access("A", a), types[0], types[2], False)
+    right = cast(_access("B", b), types[1], types[2], False)
+    steps = tail.steps(types[2], _access("D", term), False)
+    names = ["T0", *(f"T{n + 1}" for n in range(len(steps) - 1)), "Y"]
+    lines = [f"{_access('T0', y)} {kind.reduction} {binary(kind.op, left, right, False)}"]
+    for before, name, step in zip(names, names[1:], steps, strict=False):
+        lines.append(f"{_access(name, y)} = {step.replace('{}', _access(before, y))}")
+    header = f"({', '.join(v.upper() for v in sorted(symbols))})" if symbols else ""
+    text = (
+        f"kernel random{header} {{\n"
+        + _declaration("in", "A", types[0], a)
+        + _declaration("in", "B", types[1], b)
+        + (_declaration("in", "D", types[2], term) if tail.bias else "")
+        + "".join(_declaration("local", name, types[2], y) for name in names[:-1])
+        + _declaration("out", "Y", tail.result(types[2]), y)
+        + "".join(f"  for {v} in 0..{sizes[v]}\n" for v in variables)
+        + "".join(f"  {line}\n" for line in lines)
+        + "}\n"
+    )
+    return Case(text, tuple((v.upper(), extents[v]) for v in sorted(symbols)))
+
+
+@st.composite
 def pairs(draw: st.DrawFn) -> tuple[Case, str]:
-    """A kernel, and a machine with an instruction of its kind."""
+    """A kernel, and a machine with an instruction of its kind, perhaps of several statements."""
     kind = draw(kinds())
-    return draw(cases(kind)), draw(descriptions(kind))
+    tail = draw(tails(kind))
+    return draw(cases(kind, tail)), draw(descriptions(kind, tail))

@@ -61,6 +61,43 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
+class Tail:
+    """What follows the first statement, on each of its results, in statements of their own.
+
+    A term from another operand or buffer is added (``bias``), integers are divided by a power of
+    two (``shift``), and the value is bounded by constants (``clamp``), or by the range of s8, which
+    is then the type of the result (``narrow``).  Without any of these there is one statement.
+    """
+
+    bias: bool = False
+    shift: int = 0
+    clamp: bool = False
+    narrow: bool = False
+
+    def __bool__(self) -> bool:
+        return self.bias or self.shift > 0 or self.clamp or self.narrow
+
+    def result(self, dtype: str) -> str:
+        """Return the type of the result, where the first statement's is ``dtype``."""
+        return "s8" if self.narrow else dtype
+
+    def steps(self, dtype: str, term: str, c: bool) -> list[str]:
+        """Return the expression of each statement over ``{}``, what the one before left."""
+        found = []
+        if self.bias:
+            found.append(_typed(f"{{}} + {term}", dtype, c))
+        if self.shift:
+            found.append(_typed(f"({{}} >> {self.shift})", dtype, c))
+        if self.clamp:
+            low = binary("max", "{}", "-3", c)
+            found.append(binary("min", low if not c else f"({low})", "6", c))
+        if self.narrow:
+            bounded = "({} < -128 ? -128 : {} > 127 ? 127 : {})"
+            found.append(f"(int8_t){bounded}" if c else "sat[s8]({})")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """One instruction of a description."""
 
@@ -113,6 +150,10 @@ def binary(op: str, left: str, right: str, c: bool) -> str:
     return f"{left} {op} {right}"
 
 
+def _typed(text: str, dtype: str, c: bool) -> str:
+    return f"({C_TYPES[dtype]})({text})" if c else text
+
+
 def subsets(axes: tuple[Axis, ...]) -> st.SearchStrategy[tuple[Axis, ...]]:
     """Some of the axes, in any order."""
     return st.permutations(axes).flatmap(
@@ -130,18 +171,32 @@ def kinds(draw: st.DrawFn) -> Kind:
 
 
 @st.composite
-def computes(draw: st.DrawFn, name: str, kind: Kind) -> Compute:
+def tails(draw: st.DrawFn, kind: Kind) -> Tail:
+    """What may follow a statement of a kind; half of the time nothing does."""
+    if draw(st.booleans()):
+        return Tail()
+    whole = kind.types[2] in ("s32", "s16")
+    shift = draw(st.integers(0, 3)) if whole else 0
+    return Tail(draw(st.booleans()), shift, draw(st.booleans()), whole and draw(st.booleans()))
+
+
+@st.composite
+def computes(draw: st.DrawFn, name: str, kind: Kind, tail: Tail = Tail()) -> Compute:
     """An instruction over up to three axes, each operand over some of them."""
-    extents = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    extents = draw(st.lists(st.integers(2 if tail else 1, 4), min_size=1, max_size=3))
     axes = tuple(Axis(n, e) for n, e in zip("ijk", extents, strict=False))
     a_axes = draw(subsets(axes))
     missing = tuple(a for a in axes if a not in a_axes)
     extra = draw(subsets(a_axes))
     b_axes = (*missing, *extra)
     c_axes = axes if kind.reduction == "=" else draw(subsets(axes))
+    if tail and len(c_axes) < len(axes) - 1:
+        c_axes = axes[:-1]
     if len(a_axes) > 1 and draw(st.booleans()):
         a_axes = (draw(sums(a_axes[0], a_axes[1])), *a_axes[2:])
-    return _compute(name, kind, (a_axes, b_axes, c_axes), axes)
+    if not tail:
+        return _compute(name, kind, (a_axes, b_axes, c_axes), axes)
+    return _fused(name, kind, tail, (a_axes, b_axes, c_axes, draw(subsets(c_axes))), axes)
 
 
 @st.composite
@@ -202,6 +257,73 @@ def _compute(
     if role == "inout":
         reads.append(written)
     return Compute(Item(semantics, loops(axes) + step), tuple(reads), (written,))
+
+
+def _fused(
+    name: str,
+    kind: Kind,
+    tail: Tail,
+    accessed: tuple[tuple[Axis, ...], tuple[Axis, ...], tuple[Axis, ...], tuple[Axis, ...]],
+    axes: tuple[Axis, ...],
+) -> Compute:
+    """An instruction of several statements: all but the last one write locals."""
+    a_axes, b_axes, c_axes, d_axes = accessed
+    a_type, b_type, c_type = kind.types
+    result = tail.result(c_type)
+
+    def operand(text: str, own: tuple[Axis, ...], dtype: str, c: bool) -> str:
+        element = register(text, own) if c else f"{text}{indexed(own)}"
+        return cast(element, dtype, c_type, c)
+
+    value, computed = (
+        binary(kind.op, operand("a", a_axes, a_type, c), operand("b", b_axes, b_type, c), c)
+        for c in (False, True)
+    )
+    lines = [f"t0{indexed(c_axes)} {kind.reduction} {value}"]
+    steps = tail.steps(c_type, f"d{indexed(d_axes)}", False)
+    for n, step in enumerate(steps):
+        target = "c" if n == len(steps) - 1 else f"t{n + 1}"
+        before = f"t{n}{indexed(c_axes)}"
+        lines.append(f"{target}{indexed(c_axes)} = {step.replace('{}', before)}")
+    bias = f"  in d : {c_type}{declared(d_axes)} @ file\n" if tail.bias else ""
+    semantics = (
+        f"instruction {name} {{\n"
+        f"  in a : {a_type}{declared(a_axes)} @ file\n"
+        f"  in b : {b_type}{declared(b_axes)} @ file\n{bias}"
+        f"  out c : {result}{declared(c_axes)} @ file\n"
+        + "".join(f"  local t{n} : {c_type}{declared(c_axes)}\n" for n in range(len(steps)))
+        + "".join(f"  for {a.name} in 0..{a.extent}\n" for a in axes)
+        + "".join(f"  {line}\n" for line in lines)
+        + "}"
+    )
+    own = f"t_[{flat(c_axes)}]"
+    size = prod(axis.extent for axis in c_axes)
+    begin = _identity(kind.reduction, c_type)
+    if kind.reduction in ("=", "+="):
+        one = computed if kind.reduction == "=" else f"{own} + {computed}"
+    else:
+        one = binary(kind.reduction[:3], own, f"({computed})", True)
+    after = own
+    for step in tail.steps(c_type, register("d", d_axes), True):
+        after = step.replace("{}", f"({after})")
+    emit = (
+        f"{{{{ {C_TYPES[c_type]} t_[{size}]; {loops(c_axes)}{own} = {begin}; "
+        f"{loops(axes)}{own} = {one}; {loops(c_axes)}{register('c', c_axes)} = {after}; }}}}"
+    )
+    used = [(a_type, a_axes), (b_type, b_axes), *([(c_type, d_axes)] if tail.bias else [])]
+    reads = tuple(Fragment(dtype, tuple(x.extent for x in own_axes)) for dtype, own_axes in used)
+    written = Fragment(result, tuple(x.extent for x in c_axes))
+    return Compute(Item(semantics, emit), reads, (written,))
+
+
+def _identity(reduction: str, dtype: str) -> str:
+    """Return what a reduction begins with, in C."""
+    if reduction in ("=", "+="):
+        return "0"
+    if dtype in ("f32", "f64"):
+        return "-__builtin_inf()" if reduction == "max=" else "__builtin_inf()"
+    highest = (1 << (WIDTHS[dtype] - 1)) - 1
+    return f"(-{highest} - 1)" if reduction == "max=" else str(highest)
 
 
 @st.composite
@@ -295,14 +417,18 @@ def _instruction(item: Item, throughput: int, latency: int) -> str:
 
 
 @st.composite
-def descriptions(draw: st.DrawFn, kind: Kind | None = None) -> str:
+def descriptions(
+    draw: st.DrawFn,
+    kind: Kind | None = None,
+    tail: Tail = Tail(),
+) -> str:
     """The YAML text of a machine that extends portable_c with registers of its own.
 
-    Its first instruction is of the given kind.
+    Its first instruction is of the given kind, with the given tail.
     """
-    first = [kind or draw(kinds())]
-    rest = draw(st.lists(kinds(), max_size=2))
-    found = [draw(computes(f"compute{n}", k)) for n, k in enumerate([*first, *rest])]
+    first = (kind or draw(kinds()), tail)
+    rest = draw(st.lists(kinds().flatmap(lambda k: st.tuples(st.just(k), tails(k))), max_size=2))
+    found = [draw(computes(f"compute{n}", *own)) for n, own in enumerate([first, *rest])]
     reads = dict.fromkeys(f for c in found for f in c.reads)
     writes = dict.fromkeys(f for c in found for f in c.writes)
     items = [c.item for c in found]

@@ -18,11 +18,14 @@ from isamap.interp.run import interpret
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents, zero_based
 from isamap.lower.choose import Choice, choose
+from isamap.lower.grouping import group_mappings
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.find import describe, enumerate_mappings
+from isamap.mapping.groups import grouped
 from isamap.mapping.legal import violations
 from isamap.mapping.matching import Enumeration
+from isamap.mapping.needles import needles
 from isamap.mapping.produce import Producers
 from isamap.run.build import build_shared
 from isamap.run.worker import Loaded, Worker
@@ -53,6 +56,17 @@ class Problem:
             enumerate_mappings(zero_based(s), self.machine, bound.permissions)
             for s in bound.statements
         )
+
+    def together(self) -> Iterator[tuple[Kernel, int, tuple[Enumeration, ...]]]:
+        """Yield the kernel with statements that an instruction computes together as one.
+
+        With it come the number of that statement and the legal mappings of all.
+        """
+        alone = self.enumerations()
+        for group, found in group_mappings(self.kernel, needles(self.machine)):
+            rest = alone[group.first + group.count :]
+            one = grouped(self.kernel, (group,))
+            yield one, group.first, (*alone[: group.first], found, *rest)
 
     def is_right(self, outputs: dict[str, np.ndarray]) -> str:
         """Return '' where the outputs are those of the interpreter within the error bound."""
@@ -91,15 +105,18 @@ def test_every_mapping_is_legal_and_computes_what_the_interpreter_computes(
     pair: tuple[Case, str],
 ) -> None:
     found = problem(*pair)
-    enumerations = found.enumerations()
-    for number, enumeration in enumerate(enumerations):
+    alone = found.enumerations()
+    numbers = range(len(alone))
+    ways = [(found.kernel, number, alone) for number in numbers] + list(found.together())
+    for kernel, number, enumerations in ways:
+        enumeration = enumerations[number]
         step = -(-len(enumeration.mappings) // MAPPINGS) or 1
         for mapping in enumeration.mappings[::step]:
             assert violations(mapping.matching, found.kernel.permissions) == (), describe(mapping)
             one = Enumeration(enumeration.statement, (mapping,), True)
             chosen = (*enumerations[:number], one, *enumerations[number + 1 :])
             try:
-                choice = first_choice(found, chosen)
+                choice = choose(kernel, found.machine, chosen, symbols=found.symbols)
             except NoMappingError:
                 continue  # legal, but this machine cannot move its operands
             found.check(choice.lowered, describe(mapping))

@@ -19,7 +19,11 @@ from statistics import median
 from time import process_time
 
 from isamap.ir.nodes import Kernel
-from isamap.mapping import clauses, find, killing, lemmas, linear, placements, room, tile
+from isamap.mapping import find
+from isamap.mapping.axes import linear, room
+from isamap.mapping.checks import lemmas
+from isamap.mapping.laws import clauses, killing, placements
+from isamap.mapping.tiles import tile
 from isamap.pipeline.count import Query, count_matchings, load_suite
 from isamap.pipeline.mapped import enumerate_each, only_instruction
 from isamap.pipeline.source import load_hardware, load_kernel

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from isamap.cli.tables import wrap
-from isamap.mapping.composed import conditions_of
+from isamap.mapping.compose.composed import conditions_of
 from isamap.mapping.matching import Enumeration, Mapping
 
 SHOWN = 3

@@ -18,7 +18,7 @@ from isamap.explain.explanation import (
     StatementExplanation,
 )
 from isamap.ir.printer import print_statement
-from isamap.mapping.composed import conditions_of
+from isamap.mapping.compose.composed import conditions_of
 
 _EFFECTS: dict[Effect, str] = {
     "same": "the result stays the same",

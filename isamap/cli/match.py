@@ -12,9 +12,9 @@ from isamap.cli.progress import progress
 if TYPE_CHECKING:
     from isamap.hw.accelerator import Accelerator
     from isamap.ir.nodes import Kernel
-    from isamap.mapping.family import Family
-    from isamap.mapping.orders import OperandOrders
-    from isamap.mapping.placements import Listed
+    from isamap.mapping.laws.family import Family
+    from isamap.mapping.laws.placements import Listed
+    from isamap.mapping.needles.orders import OperandOrders
     from isamap.pipeline.count import Query
 
 _HELP = """List the legal mappings of a kernel; nothing is scheduled or run.
@@ -174,7 +174,7 @@ def _mappings(
     from isamap.ir.printer import print_statement
     from isamap.lower.grouping import group_mappings
     from isamap.mapping.groups import grouped
-    from isamap.mapping.needles import needles
+    from isamap.mapping.needles.needles import needles
     from isamap.pipeline.facts import match_facts
     from isamap.pipeline.mapped import enumerate_each, nothing
     from isamap.pipeline.offered import offered

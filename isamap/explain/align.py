@@ -20,9 +20,9 @@ from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduce
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import identity
-from isamap.mapping.pattern import size
-from isamap.mapping.places import as_written
-from isamap.mapping.readings import REDUCTIONS
+from isamap.mapping.laws.places import as_written
+from isamap.mapping.needles.pattern import size
+from isamap.mapping.needles.readings import REDUCTIONS
 
 KEPT = 6
 """Alignments of a pair of subexpressions that are kept, the cheapest first."""

@@ -8,16 +8,16 @@ from typing import Literal, TypeAlias
 from isamap.explain.explanation import Reason
 from isamap.ir.nodes import Permissions
 from isamap.ir.printer import print_expr
-from isamap.mapping.clauses import literal, named_demands
-from isamap.mapping.enumerate import Component, components
-from isamap.mapping.filler import legal_filling
-from isamap.mapping.killing import Filling
-from isamap.mapping.laws import Breach, breaches, is_legal
+from isamap.mapping.axes.rows import as_form
+from isamap.mapping.laws.clauses import literal, named_demands
+from isamap.mapping.laws.enumerate import Component, components
+from isamap.mapping.laws.filler import legal_filling
+from isamap.mapping.laws.killing import Filling
+from isamap.mapping.laws.laws import Breach, breaches, is_legal
+from isamap.mapping.laws.placements import MOST_VARIABLES
+from isamap.mapping.laws.problem import Local, Problem, problem
 from isamap.mapping.matching import Matching
-from isamap.mapping.operand import needle_access
-from isamap.mapping.placements import MOST_VARIABLES
-from isamap.mapping.problem import Local, Problem, problem
-from isamap.mapping.rows import as_form
+from isamap.mapping.tiles.operand import needle_access
 from isamap.solver.models import Models, Named, Unknown, conflict
 
 MOST_SETS = 64

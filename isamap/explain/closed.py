@@ -6,11 +6,11 @@ from isamap.explain.explanation import Reason
 from isamap.explain.places import axis_span
 from isamap.ir.nodes import Access, Literal, Permissions, Statement
 from isamap.ir.printer import print_expr
-from isamap.mapping.enumerate import enumerate_matchings
+from isamap.mapping.laws.enumerate import enumerate_matchings
+from isamap.mapping.laws.problem import problem
 from isamap.mapping.matching import Needle
-from isamap.mapping.needles import Bindings, Needles, roots
-from isamap.mapping.pattern import bindings
-from isamap.mapping.problem import problem
+from isamap.mapping.needles.needles import Bindings, Needles, roots
+from isamap.mapping.needles.pattern import bindings
 from isamap.mapping.refused import MOST, why_refused
 from isamap.mapping.tied import conflicts
 

@@ -12,8 +12,8 @@ from isamap.ir.literal import value
 from isamap.ir.nodes import Buffer, Kernel, Literal
 from isamap.ir.ranges import Interval, full, intervals_before
 from isamap.ir.statements import bind_extents, zero_based
-from isamap.mapping.composed import Composed
-from isamap.mapping.conditions import Refused, hold
+from isamap.mapping.compose.composed import Composed
+from isamap.mapping.compose.conditions import Refused, hold
 
 _Holds: TypeAlias = Callable[[Mapping[str, Interval]], bool]
 """Whether a composition computes a statement with values declared of inputs."""

@@ -11,10 +11,10 @@ from isamap.explain.places import axis_span, variable_span
 from isamap.explain.variables import stuck
 from isamap.ir.nodes import Expr, Permissions
 from isamap.ir.printer import print_expr
+from isamap.mapping.laws.places import as_written
+from isamap.mapping.laws.positions import extent
 from isamap.mapping.matching import Axis, Enumeration, Mapping
-from isamap.mapping.operand import needle_access, operand_digits, operand_shape, placed_digits
-from isamap.mapping.places import as_written
-from isamap.mapping.positions import extent
+from isamap.mapping.tiles.operand import needle_access, operand_digits, operand_shape, placed_digits
 
 
 def correspondence(

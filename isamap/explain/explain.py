@@ -22,10 +22,10 @@ from isamap.explain.tabled import tabled
 from isamap.explain.verify import Bench, Candidate
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.nodes import Kernel, Statement
+from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.groups import Group, grouped
 from isamap.mapping.matching import Enumeration, Mapping, Needle
-from isamap.mapping.needles import needles
-from isamap.mapping.produce import Producers
+from isamap.mapping.needles.needles import needles
 from isamap.pipeline.mapped import only_instruction
 from isamap.pipeline.result import statement_names
 

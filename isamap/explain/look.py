@@ -14,12 +14,12 @@ from isamap.ir.nodes import Access, Kernel, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import bind_extents, reduces, zero_based
 from isamap.lower.grouping import group_mappings, group_reasons
-from isamap.mapping.composed import takes_part
-from isamap.mapping.conditions import Refused
+from isamap.mapping.compose.composed import takes_part
+from isamap.mapping.compose.conditions import Refused
 from isamap.mapping.find import composed_for
 from isamap.mapping.groups import Group, groups
 from isamap.mapping.matching import Enumeration, Needle
-from isamap.mapping.needles import covered
+from isamap.mapping.needles.needles import covered
 
 FAR = 50
 """The distance of an instruction that is not considered at all."""

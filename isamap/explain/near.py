@@ -11,7 +11,7 @@ from isamap.ir.nodes import Expr, Op, Statement
 from isamap.ir.printer import print_expr, print_statement
 from isamap.ir.statements import accesses, reduces
 from isamap.mapping.matching import Needle
-from isamap.mapping.pattern import bindings, size
+from isamap.mapping.needles.pattern import bindings, size
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from isamap.diagnostics import Span
 from isamap.ir.index import Div, Index, Mod, Name, Read
 from isamap.ir.nodes import Access, Coordinate, Expr, Statement
 from isamap.ir.statements import accesses
+from isamap.mapping.axes.rows import entangled
 from isamap.mapping.matching import Needle
-from isamap.mapping.rows import entangled
 
 
 def axis_span(needle: Needle, axis: str) -> Span | None:

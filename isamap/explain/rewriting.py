@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from isamap.ir.nodes import Kernel, Statement
-from isamap.mapping.compose import Compositions
+from isamap.mapping.compose.compose import Compositions
 from isamap.mapping.find import composed_for
-from isamap.mapping.needles import Needles, covered, roots
+from isamap.mapping.needles.needles import Needles, covered, roots
 from isamap.rewrite.apply import judge
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting

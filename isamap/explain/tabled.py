@@ -9,12 +9,12 @@ from isamap.explain.verify import Candidate
 from isamap.ir.literal import value
 from isamap.ir.nodes import Access, Buffer, Contents, Expr, Kernel, Literal
 from isamap.ir.statements import bind_extents, zero_based
-from isamap.mapping.allowed import compare_table
-from isamap.mapping.enumerate import enumerate_matchings
+from isamap.mapping.laws.enumerate import enumerate_matchings
 from isamap.mapping.matching import Mapping, Needle
-from isamap.mapping.needles import Needles, roots
+from isamap.mapping.needles.needles import Needles, roots
 from isamap.mapping.refused import MOST
-from isamap.mapping.tile import tiles
+from isamap.mapping.tiles.allowed import compare_table
+from isamap.mapping.tiles.tile import tiles
 
 
 def tabled(kernel: Kernel, number: int, needle: Needle, index: Needles) -> Iterator[Candidate]:

@@ -15,13 +15,13 @@ from isamap.ir.printer import print_kernel
 from isamap.ir.statements import accesses
 from isamap.lower.choose import alternatives
 from isamap.lower.grouping import group_mappings
-from isamap.mapping.compose import Compositions
-from isamap.mapping.composed import Composed
+from isamap.mapping.compose.compose import Compositions
+from isamap.mapping.compose.composed import Composed
 from isamap.mapping.find import composed_for, enumerate_roots, enumerate_statement
+from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.groups import Group, grouped
 from isamap.mapping.matching import Enumeration
-from isamap.mapping.needles import Needles, needles
-from isamap.mapping.produce import Producers
+from isamap.mapping.needles.needles import Needles, needles
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.text.load import parse_module

@@ -14,9 +14,9 @@ from isamap.lower.fuse import fuse
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping import matching
+from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Enumeration
-from isamap.mapping.pattern import size
-from isamap.mapping.produce import Producers
+from isamap.mapping.needles.pattern import size
 from isamap.schedule.first import first_schedule
 from isamap.schedule.rank import Ranked, Ranking
 from isamap.schedule.schedule import Schedule, StatementSchedule

@@ -7,7 +7,7 @@ from isamap.ir.dtype import DType
 from isamap.ir.index import Index
 from isamap.ir.nodes import Buffer, Kernel
 from isamap.lower.nodes import Array
-from isamap.mapping.produce import Producers
+from isamap.mapping.fragments.produce import Producers
 
 SYMBOL_RANGE = (1, 1 << 40)
 """What is assumed of an extent that is known at run time only."""

@@ -8,8 +8,15 @@ from isamap.ir.nodes import Access, Coordinate, Literal
 from isamap.lower.context import Context
 from isamap.lower.nodes import Call, Guard, Node, Operand, Register, Scope, Window
 from isamap.lower.position import Position
-from isamap.mapping.fragment import Fragment, Reference
-from isamap.mapping.steps import FromImmediate, FromMemory, FromRegister, Source, Step, Store
+from isamap.mapping.fragments.fragment import Fragment, Reference
+from isamap.mapping.fragments.steps import (
+    FromImmediate,
+    FromMemory,
+    FromRegister,
+    Source,
+    Step,
+    Store,
+)
 
 
 @dataclass(slots=True)

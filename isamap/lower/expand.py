@@ -9,9 +9,9 @@ from isamap.lower.context import Context
 from isamap.lower.emitter import Emitter
 from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Operand, Register, Scope
 from isamap.lower.position import Position
-from isamap.mapping.composed import Composed
-from isamap.mapping.connect import Given, Made, Place
-from isamap.mapping.fragment import Digit, Fragment
+from isamap.mapping.compose.composed import Composed
+from isamap.mapping.compose.connect import Given, Made, Place
+from isamap.mapping.fragments.fragment import Digit, Fragment
 
 
 def expand(nodes: Iterable[Node], entry: Composed, context: Context) -> tuple[Node, ...]:

@@ -13,11 +13,11 @@ from isamap.ir.index import Index, const
 from isamap.ir.inline import ApartError, inline, is_whole
 from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Statement
 from isamap.ir.statements import accesses, reduces, substitute, zero_based
-from isamap.mapping.fragment import Fragment, Reference
-from isamap.mapping.layout import direct
-from isamap.mapping.produce import Producers
-from isamap.mapping.producer import MEMORY_KINDS
-from isamap.mapping.steps import FromRegister, Step, Store
+from isamap.mapping.fragments.fragment import Fragment, Reference
+from isamap.mapping.fragments.layout import direct
+from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.producer import MEMORY_KINDS
+from isamap.mapping.fragments.steps import FromRegister, Step, Store
 
 
 @dataclass(frozen=True, slots=True)

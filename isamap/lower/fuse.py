@@ -13,7 +13,7 @@ from isamap.lower.cost import Estimate, estimate
 from isamap.lower.finish import finishing
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
-from isamap.mapping.produce import Producers
+from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
 

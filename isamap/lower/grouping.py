@@ -9,12 +9,12 @@ from isamap.ir.nodes import Kernel
 from isamap.ir.ranges import intervals_before
 from isamap.ir.statements import bind_extents, operations, reduces
 from isamap.lower.choose import alternatives
-from isamap.mapping.composed import is_of
+from isamap.mapping.compose.composed import is_of
 from isamap.mapping.find import enumerate_mappings
+from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.groups import Group, grouped, groups
 from isamap.mapping.matching import Enumeration
-from isamap.mapping.needles import Needles, covered, needles, roots
-from isamap.mapping.produce import Producers
+from isamap.mapping.needles.needles import Needles, covered, needles, roots
 from isamap.mapping.refused import refusals
 
 

@@ -14,8 +14,8 @@ from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
 from isamap.lower.packing import fill
 from isamap.lower.statement import StatementLowering, scattered
-from isamap.mapping.composed import Composed
-from isamap.mapping.produce import Producers
+from isamap.mapping.compose.composed import Composed
+from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
 

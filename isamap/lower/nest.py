@@ -11,12 +11,12 @@ from isamap.lower.emitter import Emitter, SharedRegister, bind
 from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Operand, Register, Window
 from isamap.lower.position import Position
 from isamap.lower.statement import RootInput, StatementLowering
-from isamap.mapping.fragment import Fragment, Reference
-from isamap.mapping.layout import ARRAY_ALIGNMENT
-from isamap.mapping.operand import dense_fragment
-from isamap.mapping.shared import brought
-from isamap.mapping.steps import FromMemory, Step
-from isamap.mapping.unreachable import kind_of, missing
+from isamap.mapping.fragments.fragment import Fragment, Reference
+from isamap.mapping.fragments.layout import ARRAY_ALIGNMENT
+from isamap.mapping.fragments.steps import FromMemory, Step
+from isamap.mapping.fragments.unreachable import kind_of, missing
+from isamap.mapping.tiles.operand import dense_fragment
+from isamap.mapping.tiles.shared import brought
 from isamap.schedule.schedule import Level
 
 Tile = tuple[tuple[str, int], ...]

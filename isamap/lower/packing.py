@@ -1,4 +1,4 @@
-"""Copies that bring operands into the layouts of :mod:`isamap.mapping.layout`."""
+"""Copies that bring operands into the layouts of :mod:`isamap.mapping.fragments.layout`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,9 +8,9 @@ from isamap.ir.index import Index, const, row_major, total, var
 from isamap.ir.nodes import Literal
 from isamap.lower.context import Context
 from isamap.lower.nodes import Copy
-from isamap.mapping.fragment import Reference
-from isamap.mapping.layout import PackedLayout, PaddedLayout, PlacedDigit, linear
-from isamap.mapping.operand import is_simple
+from isamap.mapping.fragments.fragment import Reference
+from isamap.mapping.fragments.layout import PackedLayout, PaddedLayout, PlacedDigit, linear
+from isamap.mapping.tiles.operand import is_simple
 
 
 def padded_copy(context: Context, layout: PaddedLayout) -> Copy:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from isamap.ir.index import Index, const
-from isamap.mapping.fragment import Fragment
+from isamap.mapping.fragments.fragment import Fragment
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,20 +13,20 @@ from isamap.lower.context import Context
 from isamap.lower.finish import KEPT, Finish, Finished, Finishing, finish_fragment
 from isamap.lower.nodes import Copy
 from isamap.lower.packing import gathering_copies, packing_copies, padded_copy
-from isamap.mapping.filler import fillers
-from isamap.mapping.fit import Fit, fit_or_why
-from isamap.mapping.fragment import Fragment, Reference
-from isamap.mapping.layout import PackedLayout, PlacedDigit, direct, padded
-from isamap.mapping.operand import (
+from isamap.mapping.fragments.fit import Fit, fit_or_why
+from isamap.mapping.fragments.fragment import Fragment, Reference
+from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit, direct, padded
+from isamap.mapping.fragments.steps import FromImmediate, FromMemory, Source, Step, Store
+from isamap.mapping.fragments.unreachable import missing
+from isamap.mapping.laws.filler import fillers
+from isamap.mapping.tiles.operand import (
     dense_fragment,
     fragment,
     operand_digits,
     packed,
     taken_access,
 )
-from isamap.mapping.shared import accesses_of, brought, gathered
-from isamap.mapping.steps import FromImmediate, FromMemory, Source, Step, Store
-from isamap.mapping.unreachable import missing
+from isamap.mapping.tiles.shared import accesses_of, brought, gathered
 from isamap.schedule.schedule import StatementSchedule
 
 

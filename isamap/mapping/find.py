@@ -13,18 +13,18 @@ from isamap.ir.nodes import Kernel, Permissions, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.ranges import Intervals, intervals_before
 from isamap.ir.statements import bind_extents, zero_based
-from isamap.mapping.allowed import refusal
-from isamap.mapping.compose import Compositions, compositions
-from isamap.mapping.composed import conditions_of, takes_part
-from isamap.mapping.composite import arrangements
-from isamap.mapping.demands import is_restricted
-from isamap.mapping.enumerate import enumerate_matchings
-from isamap.mapping.linear import primitive
+from isamap.mapping.axes.linear import primitive
+from isamap.mapping.axes.rows import as_form, row
+from isamap.mapping.compose.compose import Compositions, compositions
+from isamap.mapping.compose.composed import conditions_of, takes_part
+from isamap.mapping.laws.composite import arrangements
+from isamap.mapping.laws.enumerate import enumerate_matchings
+from isamap.mapping.laws.positions import digits, levelled
 from isamap.mapping.matching import Enumeration, Mapping, Needle
-from isamap.mapping.needles import Bindings, Needles, covered, needles, roots
-from isamap.mapping.positions import digits, levelled
-from isamap.mapping.rows import as_form, row
-from isamap.mapping.tile import MOST_CANDIDATES, MOST_TILES, tiles
+from isamap.mapping.needles.demands import is_restricted
+from isamap.mapping.needles.needles import Bindings, Needles, covered, needles, roots
+from isamap.mapping.tiles.allowed import refusal
+from isamap.mapping.tiles.tile import MOST_CANDIDATES, MOST_TILES, tiles
 
 LIMIT = 4096
 """Mappings of a statement that are listed unless more are asked for."""

@@ -8,9 +8,9 @@ from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Permissions, 
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import zero_based
+from isamap.mapping.laws.problem import problem
 from isamap.mapping.matching import Needle
-from isamap.mapping.needles import Needles, needles, operand_accesses, roots
-from isamap.mapping.problem import problem
+from isamap.mapping.needles.needles import Needles, needles, operand_accesses, roots
 
 MOST = 10
 

@@ -2,14 +2,14 @@
 
 from isamap.ir.nodes import Permissions, Statement
 from isamap.ir.statements import zero_based
-from isamap.mapping.allowed import refusal
-from isamap.mapping.demands import is_restricted
-from isamap.mapping.enumerate import enumerate_matchings
 from isamap.mapping.groups import whole_variables
+from isamap.mapping.laws.enumerate import enumerate_matchings
 from isamap.mapping.matching import Matching, Needle
-from isamap.mapping.needles import Needles, roots
+from isamap.mapping.needles.demands import is_restricted
+from isamap.mapping.needles.needles import Needles, roots
 from isamap.mapping.tied import conflicts
-from isamap.mapping.tile import tiles
+from isamap.mapping.tiles.allowed import refusal
+from isamap.mapping.tiles.tile import tiles
 
 MOST = 64
 """Matchings that are looked at for a reason."""

@@ -1,12 +1,12 @@
 """Why an instruction that reads an operand at several places computes nothing of a statement."""
 
 from isamap.ir.nodes import Permissions, Statement
-from isamap.mapping.enumerate import list_matchings
-from isamap.mapping.legal import violations
+from isamap.mapping.checks.legal import violations
+from isamap.mapping.laws.enumerate import list_matchings
 from isamap.mapping.matching import Matching, Needle
-from isamap.mapping.needles import Bindings
-from isamap.mapping.shared import wholly_shared
-from isamap.mapping.tile import tiles
+from isamap.mapping.needles.needles import Bindings
+from isamap.mapping.tiles.shared import wholly_shared
+from isamap.mapping.tiles.tile import tiles
 
 
 def conflicts(

@@ -8,9 +8,9 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.lower.choose import Choice, choose
 from isamap.lower.grouping import Plan, plan_statements
+from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.groups import covers
 from isamap.mapping.matching import Enumeration
-from isamap.mapping.produce import Producers
 from isamap.pipeline.compete import Competed, compete
 from isamap.pipeline.options import Options, Tell
 from isamap.pipeline.result import statement_names, uses

@@ -9,9 +9,9 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import weights
 from isamap.ir.nodes import Kernel, Op
 from isamap.lower.choose import Choice, choose
+from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Enumeration
-from isamap.mapping.needles import needles
-from isamap.mapping.produce import Producers
+from isamap.mapping.needles.needles import needles
 from isamap.pipeline.costs import Costs
 from isamap.pipeline.options import Options, Tell
 from isamap.pipeline.result import issue_cycles

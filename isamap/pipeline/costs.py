@@ -12,12 +12,12 @@ from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.ranges import Interval, intervals_before
 from isamap.ir.statements import accesses
 from isamap.lower.choose import Alternative, alternatives, ranking
-from isamap.mapping.compose import Composer
-from isamap.mapping.composed import is_of
+from isamap.mapping.compose.compose import Composer
+from isamap.mapping.compose.composed import is_of
 from isamap.mapping.find import composed_for, enumerate_preferred, enumerate_statement
+from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Enumeration
-from isamap.mapping.needles import Needles, covered, roots
-from isamap.mapping.produce import Producers
+from isamap.mapping.needles.needles import Needles, covered, roots
 from isamap.pipeline.candidates import LONGEST, Candidate
 from isamap.pipeline.likeness import Figures, likeness
 from isamap.pipeline.result import issue_cycles

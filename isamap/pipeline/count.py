@@ -12,15 +12,15 @@ from isamap.ir.nodes import Access, Coordinate, Kernel, Literal, Permissions, St
 from isamap.ir.printer import print_expr
 from isamap.ir.ranges import Intervals, intervals_before
 from isamap.ir.statements import bind_extents, zero_based
-from isamap.mapping.compose import compositions
-from isamap.mapping.composed import conditions_of, takes_part
-from isamap.mapping.enumerate import Listing, list_matchings
-from isamap.mapping.family import Family
-from isamap.mapping.lemmas import prove_placement
+from isamap.mapping.checks.lemmas import prove_placement
+from isamap.mapping.compose.compose import compositions
+from isamap.mapping.compose.composed import conditions_of, takes_part
+from isamap.mapping.laws.enumerate import Listing, list_matchings
+from isamap.mapping.laws.family import Family
+from isamap.mapping.laws.placements import Listed
 from isamap.mapping.matching import Matching, Needle
-from isamap.mapping.needles import Bindings, Needles, covered, needles, roots
-from isamap.mapping.orders import OperandOrders
-from isamap.mapping.placements import Listed
+from isamap.mapping.needles.needles import Bindings, Needles, covered, needles, roots
+from isamap.mapping.needles.orders import OperandOrders
 from isamap.pipeline.mapped import only_instruction
 from isamap.pipeline.result import statement_names
 from isamap.resources import shipped

@@ -7,7 +7,7 @@ from isamap import __version__
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.printer import print_expr, print_kernel, print_statement
-from isamap.mapping.composed import conditions_of, parts_of
+from isamap.mapping.compose.composed import conditions_of, parts_of
 from isamap.mapping.groups import Group, grouped
 from isamap.mapping.matching import Enumeration, Matching
 from isamap.mapping.matching import Mapping as LegalMapping

@@ -23,7 +23,7 @@ from isamap.lower.grouping import group_reasons
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.find import enumerate_preferred, enumerate_statement, enumerate_with
 from isamap.mapping.matching import Enumeration
-from isamap.mapping.needles import needles
+from isamap.mapping.needles.needles import needles
 from isamap.mapping.reasons import reasons
 from isamap.pipeline.arrange import Arranged, arrange
 from isamap.pipeline.options import Clock, Options, Tell, silent

@@ -6,7 +6,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
 from isamap.mapping.find import enumerate_statement
 from isamap.mapping.matching import Enumeration
-from isamap.mapping.needles import needles
+from isamap.mapping.needles.needles import needles
 from isamap.rewrite.apply import rewritings
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting

@@ -14,7 +14,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
 from isamap.lower.cost import Estimate, estimate_ahead
 from isamap.lower.nodes import LoweredKernel
-from isamap.mapping.composed import is_of
+from isamap.mapping.compose.composed import is_of
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.sizes import variable_extents

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Op
 from isamap.ir.statements import accesses, bind_extents
-from isamap.mapping.fragment import Reference
+from isamap.mapping.fragments.fragment import Reference
+from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.steps import Step
 from isamap.mapping.matching import Mapping
-from isamap.mapping.operand import dense_fragment, fragment
-from isamap.mapping.produce import Producers
-from isamap.mapping.shared import brought
-from isamap.mapping.steps import Step
+from isamap.mapping.tiles.operand import dense_fragment, fragment
+from isamap.mapping.tiles.shared import brought
 from isamap.schedule.treatment import Treatments
 
 

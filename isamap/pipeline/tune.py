@@ -16,7 +16,7 @@ from isamap.ir.printer import print_kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.choose import Choice
 from isamap.lower.nodes import LoweredKernel
-from isamap.mapping.produce import Producers
+from isamap.mapping.fragments.produce import Producers
 from isamap.pipeline.memory import Memory
 from isamap.pipeline.options import Options, Tell
 from isamap.pipeline.result import FrontRow, Tuning

@@ -17,7 +17,7 @@ from isamap.ir.dtype import DTYPES, DType
 from isamap.ir.printer import print_instruction
 from isamap.lower import nodes as lowered
 from isamap.mapping import matching
-from isamap.mapping.composed import Composed
+from isamap.mapping.compose.composed import Composed
 from isamap.schedule import schedule
 
 Json: TypeAlias = Any

@@ -1,8 +1,8 @@
 """A flat address as an index in each dimension of its array, where products make it hard to judge.
 
 If every index is within its extent, two addresses are equal only if all their indices are: that is
-the lemma about digits (:func:`isamap.mapping.lemmas.mixed_radix`), and turns claims about products
-of symbols into linear ones.
+the lemma about digits (:func:`isamap.mapping.checks.lemmas.mixed_radix`), and turns claims about
+products of symbols into linear ones.
 """
 
 from collections.abc import Sequence

@@ -9,18 +9,18 @@ from isamap.ir.index import product
 from isamap.ir.nodes import Kernel, Permissions
 from isamap.ir.statements import accesses, bind_extents, zero_based
 from isamap.lower.nodes import Call, LoweredKernel
-from isamap.mapping.composed import conditions_of, parts_of
-from isamap.mapping.composite import layout_of
-from isamap.mapping.enumerate import components
-from isamap.mapping.filler import legal_filling
-from isamap.mapping.legal import violations
-from isamap.mapping.lemmas import laid_digits, laws_of, mixed_radix, placement_lemmas
+from isamap.mapping.checks.legal import violations
+from isamap.mapping.checks.lemmas import laid_digits, laws_of, mixed_radix, placement_lemmas
+from isamap.mapping.checks.on_tile import legal_on_tile
+from isamap.mapping.checks.script import Names
+from isamap.mapping.compose.composed import conditions_of, parts_of
+from isamap.mapping.laws.composite import layout_of
+from isamap.mapping.laws.enumerate import components
+from isamap.mapping.laws.filler import legal_filling
+from isamap.mapping.laws.positions import digits, extent
+from isamap.mapping.laws.problem import problem
 from isamap.mapping.matching import Mapping, Matching
-from isamap.mapping.on_tile import legal_on_tile
-from isamap.mapping.positions import digits, extent
-from isamap.mapping.problem import problem
-from isamap.mapping.script import Names
-from isamap.mapping.shared import wholly_shared
+from isamap.mapping.tiles.shared import wholly_shared
 from isamap.proof.ahead import faults_ahead
 from isamap.proof.bounds import memory_lemmas
 from isamap.proof.claim import Claim, Decision, Obligation, Open

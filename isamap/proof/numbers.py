@@ -16,7 +16,7 @@ from isamap.ir.ranges import (
     intervals_before,
 )
 from isamap.ir.statements import reduction_variables
-from isamap.mapping.legal import violations
+from isamap.mapping.checks.legal import violations
 from isamap.mapping.matching import Matching
 from isamap.proof.claim import Claim, Obligation, Open
 from isamap.proof.walk import number

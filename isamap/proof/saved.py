@@ -13,10 +13,10 @@ from isamap.ir.nodes import Kernel
 from isamap.ir.printer import print_instruction, print_kernel
 from isamap.ir.ranges import intervals_before
 from isamap.ir.statements import bind_extents, zero_based
-from isamap.mapping.compose import compositions
+from isamap.mapping.compose.compose import compositions
 from isamap.mapping.groups import grouped, groups
 from isamap.mapping.matching import Needle
-from isamap.mapping.needles import Needles, needles
+from isamap.mapping.needles.needles import Needles, needles
 from isamap.proof.certificate import Certificate
 from isamap.proof.claim import Claim
 from isamap.proof.codec import Json, Unreadable, decode, encode, entry_key

@@ -15,10 +15,10 @@ import numpy as np
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
-from isamap.mapping.composed import Composed
+from isamap.mapping.compose.composed import Composed
+from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Mapping
-from isamap.mapping.produce import Producers
-from isamap.mapping.shared import brought
+from isamap.mapping.tiles.shared import brought
 from isamap.schedule.copied import pack_aliased, pack_constants
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, Steps, read_shape

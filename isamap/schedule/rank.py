@@ -7,13 +7,13 @@ from heapq import heapify, heappop, heappush
 from math import inf, prod
 
 from isamap.ir.nodes import Buffer, Permissions
-from isamap.mapping.fragment import Reference
-from isamap.mapping.layout import direct
+from isamap.mapping.fragments.fragment import Reference
+from isamap.mapping.fragments.layout import direct
+from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.producer import MEMORY_KINDS
 from isamap.mapping.matching import Mapping
-from isamap.mapping.operand import fragment, operand_shape
-from isamap.mapping.produce import Producers
-from isamap.mapping.producer import MEMORY_KINDS
-from isamap.mapping.shared import accesses_of, brought
+from isamap.mapping.tiles.operand import fragment, operand_shape
+from isamap.mapping.tiles.shared import accesses_of, brought
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.treatment import KINDS, Shared, Treatments, numeric
 

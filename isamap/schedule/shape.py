@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from isamap.ir.nodes import Access
 from isamap.mapping.matching import Mapping
-from isamap.mapping.shared import brought
+from isamap.mapping.tiles.shared import brought
 from isamap.schedule.treatment import inputs, numeric
 
 ASSUMED_EXTENT = 1009

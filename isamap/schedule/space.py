@@ -12,7 +12,7 @@ from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
-from isamap.mapping.produce import Producers
+from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.first import first_treatments, order_levels, rank_blocks
 from isamap.schedule.schedule import Level, Schedule, StatementSchedule
 from isamap.schedule.shape import Shape, read_shape

@@ -7,16 +7,16 @@ from math import prod
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Expr, Literal, Permissions
 from isamap.ir.printer import print_expr
-from isamap.mapping.filler import fillers_of
-from isamap.mapping.fit import fit, fit_or_why
-from isamap.mapping.fragment import Fragment, Reference
-from isamap.mapping.layout import direct, padded
+from isamap.mapping.fragments.fit import fit, fit_or_why
+from isamap.mapping.fragments.fragment import Fragment, Reference
+from isamap.mapping.fragments.layout import direct, padded
+from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.unreachable import missing
+from isamap.mapping.laws.filler import fillers_of
+from isamap.mapping.laws.problem import Problem, problem
 from isamap.mapping.matching import Mapping, Matching, Needle
-from isamap.mapping.operand import dense_fragment, fragment, packed, taken_access
-from isamap.mapping.problem import Problem, problem
-from isamap.mapping.produce import Producers
-from isamap.mapping.shared import accesses_of, brought, gathered
-from isamap.mapping.unreachable import missing
+from isamap.mapping.tiles.operand import dense_fragment, fragment, packed, taken_access
+from isamap.mapping.tiles.shared import accesses_of, brought, gathered
 from isamap.schedule.schedule import Treatment
 
 

@@ -12,7 +12,7 @@ from isamap.lower.capacity import excess
 from isamap.lower.cost import estimate
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
-from isamap.mapping.produce import Producers
+from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.schedule import Schedule
 from isamap.schedule.space import Space
 

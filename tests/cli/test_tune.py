@@ -180,7 +180,7 @@ from isamap.hw.load import load_hardware
 from isamap.ir.statements import bind_extents
 from isamap.lower.choose import choose
 from isamap.mapping.find import enumerate_mappings
-from isamap.mapping.produce import Producers
+from isamap.mapping.fragments.produce import Producers
 from isamap.pipeline.memory import Memory
 from isamap.pipeline.options import Options
 from isamap.schedule.space import space

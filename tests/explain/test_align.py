@@ -9,7 +9,7 @@ from isamap.explain.align import align
 from isamap.ir.dtype import DTYPES
 from isamap.ir.index import var
 from isamap.ir.nodes import Access, Expr, Literal, Op
-from isamap.mapping.pattern import bindings
+from isamap.mapping.needles.pattern import bindings
 
 F32, BF16, S32 = DTYPES["f32"], DTYPES["bf16"], DTYPES["s32"]
 OPS = ("+", "-", "*", "max")

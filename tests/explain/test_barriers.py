@@ -7,10 +7,10 @@ import pytest
 
 from isamap.explain.barriers import barriers
 from isamap.ir.nodes import Permissions
-from isamap.mapping.enumerate import enumerate_matchings
+from isamap.mapping.checks.on_tile import legal_on_tile
+from isamap.mapping.laws.enumerate import enumerate_matchings
+from isamap.mapping.laws.problem import problem
 from isamap.mapping.matching import Matching, Needle, Placement
-from isamap.mapping.on_tile import legal_on_tile
-from isamap.mapping.problem import problem
 from tests.mapping.small import DOT, GEMM, KERNELS, LANES, OUTER, root, with_extents
 
 INSTRUCTIONS = {"gemm": GEMM, "dot": DOT, "lanes": LANES, "outer": OUTER}

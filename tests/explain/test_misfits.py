@@ -9,7 +9,7 @@ import pytest
 from isamap.explain.explain import explain
 from isamap.explain.explanation import Change
 from isamap.hw.accelerator import Accelerator
-from isamap.mapping.needles import covered, needles
+from isamap.mapping.needles.needles import covered, needles
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
 from isamap.pipeline.source import load_hardware, load_kernel

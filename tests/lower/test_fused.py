@@ -11,7 +11,7 @@ from isamap.ir.inline import ApartError
 from isamap.ir.statements import bind_extents
 from isamap.lower.finish import finishing
 from isamap.lower.lower import lower
-from isamap.mapping.produce import Producers
+from isamap.mapping.fragments.produce import Producers
 from isamap.proof.claim import Claim
 from isamap.proof.fusion import fusion_obligations
 from isamap.schedule.schedule import Schedule

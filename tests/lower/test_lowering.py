@@ -17,7 +17,7 @@ from isamap.lower.choose import Choice, choose
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.find import enumerate_mappings
-from isamap.mapping.produce import Producers
+from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.space import space
 from isamap.sim.lowered import run_lowered
 from isamap.text.load import load_module

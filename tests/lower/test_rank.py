@@ -9,9 +9,9 @@ from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.ir.nodes import Kernel
 from isamap.mapping.find import enumerate_statement
+from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Mapping
-from isamap.mapping.needles import needles
-from isamap.mapping.produce import Producers
+from isamap.mapping.needles.needles import needles
 from isamap.schedule.rank import Ranking, quick_cycles
 from isamap.schedule.treatment import Treatments
 from isamap.text.load import parse_module

@@ -11,10 +11,10 @@ from isamap.interp.run import interpret
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents, zero_based
 from isamap.lower.choose import Choice, choose
+from isamap.mapping.checks.legal import violations
+from isamap.mapping.checks.on_tile import legal_on_tile
 from isamap.mapping.find import describe, enumerate_mappings
-from isamap.mapping.legal import violations
 from isamap.mapping.matching import Enumeration, Mapping
-from isamap.mapping.on_tile import legal_on_tile
 from isamap.run.build import build_shared
 from isamap.run.worker import Loaded, Worker
 from isamap.sim.lowered import run_lowered

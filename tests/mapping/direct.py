@@ -13,7 +13,7 @@ from isamap.ir.index import Index
 from isamap.ir.nodes import Statement
 from isamap.ir.statements import read_indices
 from isamap.mapping.matching import Needle
-from isamap.mapping.needles import Bindings, operand_accesses
+from isamap.mapping.needles.needles import Bindings, operand_accesses
 
 Form = tuple[tuple[str, int], ...]
 """Variables and coefficients, by name."""

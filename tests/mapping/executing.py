@@ -8,9 +8,9 @@ import numpy as np
 
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access
+from isamap.mapping.laws.positions import digits
 from isamap.mapping.matching import Matching
-from isamap.mapping.needles import operand_accesses
-from isamap.mapping.positions import digits
+from isamap.mapping.needles.needles import operand_accesses
 
 Point: TypeAlias = dict[str, int]
 Places: TypeAlias = Callable[[Point], Point]

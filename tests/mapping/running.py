@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Expr, Literal, Op, Reduce, Statement
 from isamap.ir.statements import read_indices
-from isamap.mapping.filler import fillers
-from isamap.mapping.legal import violations
+from isamap.mapping.checks.legal import violations
+from isamap.mapping.laws.filler import fillers
+from isamap.mapping.laws.problem import problem
 from isamap.mapping.matching import Matching, Needle, Placement
-from isamap.mapping.needles import Bindings, operand_accesses
-from isamap.mapping.problem import problem
+from isamap.mapping.needles.needles import Bindings, operand_accesses
 from tests.mapping.small import S64, with_extents
 
 Array: TypeAlias = NDArray[Any]

@@ -20,7 +20,7 @@ from isamap.ir.nodes import (
 )
 from isamap.ir.statements import accesses
 from isamap.mapping.matching import Needle
-from isamap.mapping.needles import needles, roots
+from isamap.mapping.needles.needles import needles, roots
 
 S64 = DTYPES["s64"]
 STORAGES = (

@@ -18,12 +18,12 @@ from isamap.interp.call import execute
 from isamap.ir.nodes import Access, Literal
 from isamap.ir.ranges import Interval
 from isamap.ir.statements import bind_extents, zero_based
-from isamap.mapping.compose import Composer, compositions
-from isamap.mapping.composed import Composed, parts_of
-from isamap.mapping.connect import Given, Made
+from isamap.mapping.compose.compose import Composer, compositions
+from isamap.mapping.compose.composed import Composed, parts_of
+from isamap.mapping.compose.connect import Given, Made
 from isamap.mapping.find import describe
 from isamap.mapping.matching import Needle
-from isamap.mapping.needles import covered, needles, roots
+from isamap.mapping.needles.needles import covered, needles, roots
 from isamap.solver.lemma import prove
 from tests.mapping.machines import kernel, machine, moves, names, simulate
 

@@ -5,10 +5,10 @@ from itertools import combinations, islice
 import pytest
 
 from isamap.ir.nodes import Permissions, Statement
-from isamap.mapping.enumerate import Listing, enumerate_matchings, list_matchings
-from isamap.mapping.family import Family
+from isamap.mapping.laws.enumerate import Listing, enumerate_matchings, list_matchings
+from isamap.mapping.laws.family import Family
+from isamap.mapping.laws.placements import Listed, local_placements
 from isamap.mapping.matching import Matching
-from isamap.mapping.placements import Listed, local_placements
 from tests.mapping.small import GEMM, root, statement
 
 OPERATORS = {

@@ -9,11 +9,11 @@ import pytest
 from isamap.ir.dtype import DTYPES
 from isamap.ir.nodes import Instruction, Permissions, Statement
 from isamap.ir.statements import read_indices
-from isamap.mapping.enumerate import list_matchings
-from isamap.mapping.family import FAMILIES, Family
+from isamap.mapping.checks.on_tile import legal_on_tile
+from isamap.mapping.laws.enumerate import list_matchings
+from isamap.mapping.laws.family import FAMILIES, Family
 from isamap.mapping.matching import Matching, Placement
-from isamap.mapping.needles import operand_accesses
-from isamap.mapping.on_tile import legal_on_tile
+from isamap.mapping.needles.needles import operand_accesses
 from tests.mapping.running import all_placements, extent, roomy, runs_right
 from tests.mapping.small import DOT, GEMM, KERNELS, LANES, OUTER, instruction, root, statement
 

@@ -5,12 +5,12 @@ import pytest
 from isamap.ir.dtype import DTYPES
 from isamap.ir.index import const, read, var
 from isamap.ir.nodes import Access, Op, Permissions, Statement, Variable
-from isamap.mapping.enumerate import enumerate_matchings
+from isamap.mapping.checks.legal import violations
+from isamap.mapping.checks.on_tile import legal_on_tile
 from isamap.mapping.find import describe, enumerate_mappings
-from isamap.mapping.legal import violations
+from isamap.mapping.laws.enumerate import enumerate_matchings
 from isamap.mapping.matching import Matching, Placement
-from isamap.mapping.needles import needles
-from isamap.mapping.on_tile import legal_on_tile
+from isamap.mapping.needles.needles import needles
 from tests.mapping.small import GEMM, LANES, S64, access, instruction, machine, root, statement
 
 ANY = Permissions()

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from isamap.ir.nodes import Instruction, Permissions
-from isamap.mapping.composite import arrangements
-from isamap.mapping.enumerate import enumerate_matchings, list_matchings
-from isamap.mapping.family import Family
+from isamap.mapping.axes.padded import SumRoom
+from isamap.mapping.checks.legal import violations
+from isamap.mapping.checks.lemmas import prove_placement
+from isamap.mapping.checks.on_tile import legal_on_tile
 from isamap.mapping.find import describe, enumerate_mappings
-from isamap.mapping.legal import violations
-from isamap.mapping.lemmas import prove_placement
+from isamap.mapping.laws.composite import arrangements
+from isamap.mapping.laws.enumerate import enumerate_matchings, list_matchings
+from isamap.mapping.laws.family import Family
+from isamap.mapping.laws.positions import digits, extent, sum_room
+from isamap.mapping.laws.problem import problem
 from isamap.mapping.matching import Matching, Placement
-from isamap.mapping.on_tile import legal_on_tile
-from isamap.mapping.padded import SumRoom
-from isamap.mapping.positions import digits, extent, sum_room
-from isamap.mapping.problem import problem
 from tests.mapping.executing import Places, Point, computes, places_of
 from tests.mapping.small import KERNELS, instruction, machine, root, statement
 

@@ -5,11 +5,11 @@ import pytest
 from isamap.ir.dtype import DTYPES
 from isamap.ir.index import const
 from isamap.ir.nodes import Literal, Op, Permissions, Reduction, Statement, Variable
-from isamap.mapping.enumerate import enumerate_matchings
-from isamap.mapping.filler import filled_axes, fillers
-from isamap.mapping.killing import best_fillings
+from isamap.mapping.laws.enumerate import enumerate_matchings
+from isamap.mapping.laws.filler import filled_axes, fillers
+from isamap.mapping.laws.killing import best_fillings
 from isamap.mapping.matching import Matching
-from isamap.mapping.needles import needles, roots
+from isamap.mapping.needles.needles import needles, roots
 from tests.mapping.small import DOT, GEMM, LANES, S64, access, instruction, machine, root, statement
 
 F32, S8, U8, BOOL = (DTYPES[name] for name in ("f32", "s8", "u8", "bool"))

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isamap.ir.nodes import Instruction
-from isamap.mapping.enumerate import components
-from isamap.mapping.laws import Placed, breaches, is_legal
-from isamap.mapping.lemmas import mixed_radix, placement_lemmas, prove_placement
-from isamap.mapping.on_tile import legal_on_tile
-from isamap.mapping.placements import local_placements
-from isamap.mapping.problem import Local, problem
-from isamap.mapping.script import Names
+from isamap.mapping.checks.lemmas import mixed_radix, placement_lemmas, prove_placement
+from isamap.mapping.checks.on_tile import legal_on_tile
+from isamap.mapping.checks.script import Names
+from isamap.mapping.laws.enumerate import components
+from isamap.mapping.laws.laws import Placed, breaches, is_legal
+from isamap.mapping.laws.placements import local_placements
+from isamap.mapping.laws.problem import Local, problem
 from isamap.solver.lemma import Lemma, prove
 from tests.mapping.running import all_placements, roomy
 from tests.mapping.small import DOT, GEMM, KERNELS, LANES, OUTER, root

@@ -10,8 +10,8 @@ from isamap.ir.dtype import DTYPES
 from isamap.ir.index import const, var
 from isamap.ir.nodes import Access, Buffer, Extent, Instruction, Literal, Op, Statement, Variable
 from isamap.ir.printer import print_expr
-from isamap.mapping.needles import covered, needles, roots
-from isamap.mapping.readings import read_entry
+from isamap.mapping.needles.needles import covered, needles, roots
+from isamap.mapping.needles.readings import read_entry
 from tests.mapping.small import GEMM, S64, access, instruction, machine, statement
 
 F32, BF16 = DTYPES["f32"], DTYPES["bf16"]

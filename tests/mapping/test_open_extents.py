@@ -4,13 +4,13 @@ import pytest
 
 from isamap.diagnostics import Source
 from isamap.ir.nodes import Instruction, Statement
-from isamap.mapping.enumerate import list_matchings
-from isamap.mapping.lemmas import prove_placement
-from isamap.mapping.needles import needles, roots
-from isamap.mapping.on_tile import legal_on_tile
-from isamap.mapping.placements import Listed
-from isamap.mapping.readings import read_entry
-from isamap.mapping.tile import tiles
+from isamap.mapping.checks.lemmas import prove_placement
+from isamap.mapping.checks.on_tile import legal_on_tile
+from isamap.mapping.laws.enumerate import list_matchings
+from isamap.mapping.laws.placements import Listed
+from isamap.mapping.needles.needles import needles, roots
+from isamap.mapping.needles.readings import read_entry
+from isamap.mapping.tiles.tile import tiles
 from isamap.text.load import parse_instructions
 from tests.mapping.small import STORAGES, machine, statement
 

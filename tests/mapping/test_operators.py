@@ -7,10 +7,10 @@ import pytest
 
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents, zero_based
-from isamap.mapping.enumerate import list_matchings
-from isamap.mapping.family import FAMILIES, Family
-from isamap.mapping.needles import needles, roots
-from isamap.mapping.orders import ORDERS
+from isamap.mapping.laws.enumerate import list_matchings
+from isamap.mapping.laws.family import FAMILIES, Family
+from isamap.mapping.needles.needles import needles, roots
+from isamap.mapping.needles.orders import ORDERS
 from isamap.pipeline.count import Query, count_matchings, load_suite
 from isamap.pipeline.mapped import only_instruction
 from isamap.pipeline.source import load_hardware

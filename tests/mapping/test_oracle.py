@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from isamap.ir.nodes import Instruction
-from isamap.mapping.enumerate import enumerate_matchings
-from isamap.mapping.legal import violations
-from isamap.mapping.on_tile import legal_on_tile
+from isamap.mapping.checks.legal import violations
+from isamap.mapping.checks.on_tile import legal_on_tile
+from isamap.mapping.laws.enumerate import enumerate_matchings
 from tests.mapping.running import all_placements, roomy, runs_right
 from tests.mapping.small import DOT, GEMM, KERNELS, LANES, OUTER, root
 

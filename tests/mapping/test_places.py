@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from isamap.ir.dtype import DTYPES
 from isamap.ir.nodes import Permissions, Statement
-from isamap.mapping.composite import arrangements
-from isamap.mapping.enumerate import Listing, components, list_matchings
-from isamap.mapping.family import Family
-from isamap.mapping.laws import is_legal
-from isamap.mapping.legal import violations
-from isamap.mapping.lemmas import prove_placement
+from isamap.mapping.checks.legal import violations
+from isamap.mapping.checks.lemmas import prove_placement
+from isamap.mapping.checks.on_tile import legal_on_tile
+from isamap.mapping.laws.composite import arrangements
+from isamap.mapping.laws.enumerate import Listing, components, list_matchings
+from isamap.mapping.laws.family import Family
+from isamap.mapping.laws.laws import is_legal
+from isamap.mapping.laws.positions import digits
 from isamap.mapping.matching import Matching, Needle
-from isamap.mapping.needles import Bindings, needles, roots
-from isamap.mapping.on_tile import legal_on_tile
-from isamap.mapping.positions import digits
-from isamap.mapping.shared import brought, gathered, wholly_shared
+from isamap.mapping.needles.needles import Bindings, needles, roots
+from isamap.mapping.tiles.shared import brought, gathered, wholly_shared
 from tests.mapping.executing import Places, Point, computes, places_of
 from tests.mapping.small import instruction, machine, statement
 from tests.mapping.test_functional import resized

@@ -10,9 +10,9 @@ from isamap.hw.load import load_hardware
 from isamap.ir.dtype import DTYPES
 from isamap.ir.index import Index, var
 from isamap.ir.nodes import Access, Expr, Literal, Op
-from isamap.mapping.fragment import Digit, Fragment, Reference
-from isamap.mapping.produce import Producers
-from isamap.mapping.steps import FromImmediate, FromMemory, Step
+from isamap.mapping.fragments.fragment import Digit, Fragment, Reference
+from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.steps import FromImmediate, FromMemory, Step
 
 F32 = DTYPES["f32"]
 MACHINE = """

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from isamap.ir.dtype import DTYPES
 from isamap.ir.nodes import Instruction, Permissions, Statement
-from isamap.mapping.enumerate import enumerate_matchings
-from isamap.mapping.legal import violations
-from isamap.mapping.needles import needles, roots
-from isamap.mapping.on_tile import legal_on_tile
-from isamap.mapping.problem import problem
-from isamap.mapping.tile import tiles
+from isamap.mapping.checks.legal import violations
+from isamap.mapping.checks.on_tile import legal_on_tile
+from isamap.mapping.laws.enumerate import enumerate_matchings
+from isamap.mapping.laws.problem import problem
+from isamap.mapping.needles.needles import needles, roots
+from isamap.mapping.tiles.tile import tiles
 from tests.mapping.running import all_placements, roomy, runs_right
 from tests.mapping.small import instruction, machine, statement
 

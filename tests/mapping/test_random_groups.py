@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from isamap.diagnostics import Source
 from isamap.ir.nodes import Instruction, Statement
 from isamap.ir.statements import reduces
-from isamap.mapping.enumerate import enumerate_matchings
+from isamap.mapping.checks.legal import violations
+from isamap.mapping.checks.on_tile import legal_on_tile
 from isamap.mapping.groups import groups, whole_variables
-from isamap.mapping.legal import violations
+from isamap.mapping.laws.enumerate import enumerate_matchings
+from isamap.mapping.laws.problem import problem
 from isamap.mapping.matching import Matching, Needle
-from isamap.mapping.needles import Bindings, needles, roots
-from isamap.mapping.on_tile import legal_on_tile
-from isamap.mapping.problem import problem
+from isamap.mapping.needles.needles import Bindings, needles, roots
 from isamap.text.load import parse_instructions, parse_module
 from tests.mapping.running import all_placements, roomy, runs_right
 from tests.mapping.small import STORAGES, machine

@@ -5,9 +5,9 @@ import pytest
 
 from isamap.ir.dtype import DTYPES
 from isamap.ir.nodes import Statement
-from isamap.mapping.enumerate import enumerate_matchings
-from isamap.mapping.killing import best_fillings
-from isamap.mapping.on_tile import legal_on_tile
+from isamap.mapping.checks.on_tile import legal_on_tile
+from isamap.mapping.laws.enumerate import enumerate_matchings
+from isamap.mapping.laws.killing import best_fillings
 from tests.mapping.running import all_placements, roomy, runs_right
 from tests.mapping.small import access, fold, instruction, root, statement
 

@@ -12,13 +12,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from isamap.ir.nodes import Instruction, Statement
-from isamap.mapping.enumerate import enumerate_matchings
-from isamap.mapping.legal import violations
-from isamap.mapping.lemmas import prove_placement
+from isamap.mapping.checks.legal import violations
+from isamap.mapping.checks.lemmas import prove_placement
+from isamap.mapping.checks.on_tile import legal_on_tile
+from isamap.mapping.laws.enumerate import enumerate_matchings
+from isamap.mapping.laws.problem import problem
 from isamap.mapping.matching import Matching, Needle
-from isamap.mapping.needles import Bindings, needles, roots
-from isamap.mapping.on_tile import legal_on_tile
-from isamap.mapping.problem import problem
+from isamap.mapping.needles.needles import Bindings, needles, roots
 from tests.mapping.running import all_placements, roomy, runs_right
 from tests.mapping.small import machine
 from tests.mapping.test_random import pairs

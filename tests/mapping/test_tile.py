@@ -6,11 +6,11 @@ from math import prod
 import pytest
 
 from isamap.ir.nodes import Statement
-from isamap.mapping.enumerate import enumerate_matchings
+from isamap.mapping.axes.room import axis_extent, form_extent, never_larger
+from isamap.mapping.axes.rows import row
+from isamap.mapping.laws.enumerate import enumerate_matchings
 from isamap.mapping.matching import Mapping, Matching
-from isamap.mapping.room import axis_extent, form_extent, never_larger
-from isamap.mapping.rows import row
-from isamap.mapping.tile import tiles
+from isamap.mapping.tiles.tile import tiles
 from tests.mapping.small import GEMM, LANES, root, statement
 
 

@@ -10,8 +10,8 @@ from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.ir.nodes import Kernel
 from isamap.lower.choose import alternatives
-from isamap.mapping.needles import needles
-from isamap.mapping.produce import Producers
+from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.needles.needles import needles
 from isamap.pipeline.candidates import Candidate
 from isamap.pipeline.costs import Costs
 from isamap.pipeline.offered import offered

@@ -21,12 +21,12 @@ from isamap.lower.choose import Choice, choose
 from isamap.lower.grouping import group_mappings
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
+from isamap.mapping.checks.legal import violations
 from isamap.mapping.find import describe, enumerate_mappings
+from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.groups import grouped
-from isamap.mapping.legal import violations
 from isamap.mapping.matching import Enumeration
-from isamap.mapping.needles import needles
-from isamap.mapping.produce import Producers
+from isamap.mapping.needles.needles import needles
 from isamap.run.build import build_shared
 from isamap.run.worker import Loaded, Worker
 from isamap.schedule.space import space

@@ -20,8 +20,8 @@ from isamap.ir.printer import print_kernel
 from isamap.ir.statements import bind_extents, zero_based
 from isamap.lower.choose import Choice, choose
 from isamap.mapping.find import enumerate_mappings
-from isamap.mapping.needles import needles
-from isamap.mapping.produce import Producers
+from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.needles.needles import needles
 from isamap.run.build import build_shared
 from isamap.run.worker import Loaded, Worker
 from isamap.sim.lowered import run_lowered

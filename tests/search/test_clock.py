@@ -12,7 +12,7 @@ from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.choose import choose
 from isamap.mapping.find import enumerate_mappings
-from isamap.mapping.produce import Producers
+from isamap.mapping.fragments.produce import Producers
 from isamap.run.build import build_shared
 from isamap.run.process import run_limited
 from isamap.run.worker import Loaded

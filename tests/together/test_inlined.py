@@ -18,7 +18,7 @@ from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Literal, Op, Reduc
 from isamap.ir.operations import REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses, identity, reduces
 from isamap.mapping.groups import covers, grouped, groups
-from isamap.mapping.neutral import neutral_forms
+from isamap.mapping.needles.neutral import neutral_forms
 from isamap.text.load import parse_module
 from tests.profiles import examples
 from tests.strategies import EXACT, kernels

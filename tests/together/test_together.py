@@ -12,7 +12,7 @@ from isamap.diagnostics import HardwareError, NoMappingError
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.lower.nodes import Call, Guard, Loop, Node, Scope
-from isamap.mapping.on_tile import legal_on_tile
+from isamap.mapping.checks.on_tile import legal_on_tile
 from isamap.pipeline.report import make_report
 from isamap.pipeline.result import Report
 from isamap.text.load import parse_module

@@ -1,0 +1,1 @@
+"""Oracles of a matching: the checker without a solver, and lemmas for every tile."""

@@ -1,0 +1,1 @@
+"""Instructions in sequence that stand for one."""

@@ -1,0 +1,159 @@
+"""Whether an operand in memory takes the elements of a reference as they lie there."""
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from isamap.hw.accelerator import Entry
+from isamap.ir.index import Index, Name, const, row_major
+from isamap.ir.nodes import Access, Buffer, Literal
+from isamap.mapping.fragments.fragment import Fragment, Reference
+from isamap.mapping.needles.demands import broken
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How an operand in memory takes the elements of a reference."""
+
+    limits: tuple[tuple[str, int], ...]
+    pitches: tuple[tuple[str, Index], ...]
+
+
+def fit(
+    entry: Entry,
+    operand: Buffer,
+    access: Access,
+    axes: tuple[str, ...],
+    fragment: Fragment,
+    reference: Reference,
+    filler: Literal | None,
+    storing: bool = False,
+) -> Fit | None:
+    """Return how ``operand``, in memory, takes the elements of ``reference``, or None.
+
+    ``axes`` names the instruction's axis along each dimension of ``fragment``; ``access`` is the
+    instruction's access of the operand.
+    """
+    found = fit_or_why(entry, operand, access, axes, fragment, reference, filler, storing=storing)
+    return None if isinstance(found, str) else found
+
+
+def fit_or_why(
+    entry: Entry,
+    operand: Buffer,
+    access: Access,
+    axes: tuple[str, ...],
+    fragment: Fragment,
+    reference: Reference,
+    filler: Literal | None,
+    storing: bool = False,
+) -> Fit | str:
+    """Return what :func:`fit` returns, or why the operand does not take the elements."""
+    name, array = operand.name, reference.array
+    if reference.alignment % entry.align.get(operand.name, 1):
+        return (
+            f"{array} is aligned to {reference.alignment} bytes, {name} wants {entry.align[name]}"
+        )
+    packed = reference.dense is not None
+    if packed and reference.dense != fragment.shape:
+        return f"{array} is packed in another shape than {name} has"
+    extents = {e.name: e for e in entry.instruction.extents}
+    # An extent with a range is a limit: its value follows the live elements, not a pitch.
+    free = {e.name for e in entry.instruction.extents if e.value is None and e.range is None}
+    declared = operand.strides or row_major(operand.shape)
+    limits: dict[str, int] = {}
+    pitches: dict[str, Index] = {}
+    if any(not index.is_linear_in(axes) or index.offset for index in access.indices):
+        return f"an index of {name} is not a plain sum of axes"
+    if any(index.names - set(axes) for index in access.indices):
+        return f"an index of {name} uses other names than axes"
+    dense = row_major(fragment.shape)
+    for dim, axis in enumerate(axes):
+        own = const(0)
+        for index, pitch in zip(access.indices, declared, strict=True):
+            own += index.coefficient(axis) * pitch
+        whole = packed or not fragment.has_dead(dim)
+        reach = fragment.shape[dim] if packed else fragment.extent(dim)
+        wanted = dense[dim] if packed else reference.stride(fragment, dim)
+        if wanted is None:
+            return f"{array} has no one pitch along {axis}"
+        if reach > 1 and not _agree(own, wanted, free, pitches):
+            return f"{array} lies with pitch {wanted} along {axis}, {name} with {own}"
+        limit = _limit(operand, access, axis)
+        if not whole:
+            if not _is_rectangular(fragment, dim):
+                return f"the elements in use along {axis} are not its first ones"
+            if own.constant == 0 and not storing:
+                if dim in fragment.filled:
+                    return (
+                        f"{name} repeats one element along {axis}, where some must hold "
+                        f"{_text(filler)}"
+                    )
+                continue
+            if limit is None or (not storing and operand.pad is None):
+                return (
+                    f"{name} always takes {fragment.shape[dim]} elements along {axis}, "
+                    "and fewer are there"
+                )
+            if dim in fragment.filled and not storing and not _pads_with(operand, filler):
+                return f"{name} does not fill up with {_text(filler)} along {axis}"
+        if limit is not None:
+            span = extents[limit].range
+            if span is not None and (span[0] > 1 or span[1] <= fragment.shape[dim]):
+                return f"{name} cannot take every number of elements along {axis}"
+            if limits.setdefault(limit, dim) != dim:
+                return f"one extent of {name} bounds two axes"
+    if entry.constraints and (text := _broken(entry, axes, fragment, packed, limits, pitches)):
+        return f"its constraint {text} may not hold"
+    return Fit(tuple(limits.items()), tuple(pitches.items()))
+
+
+def _broken(
+    entry: Entry,
+    axes: tuple[str, ...],
+    fragment: Fragment,
+    packed: bool,
+    limits: dict[str, int],
+    pitches: dict[str, Index],
+) -> str:
+    """Return the constraint that some number of live elements breaks, or nothing."""
+    counts: dict[str, range] = {}
+    for dim, axis in enumerate(axes):
+        whole = fragment.shape[dim] if packed else fragment.extent(dim)
+        short = any(digit.variable in fragment.partial for digit in fragment.dims[dim])
+        counts[axis] = range(1 if short and not packed else whole, whole + 1)
+    for limit, dim in limits.items():
+        counts[limit] = counts[axes[dim]]
+    return broken(entry, counts, pitches)
+
+
+def _text(filler: Literal | None) -> str:
+    return filler.text if filler is not None else "a constant"
+
+
+def _pads_with(operand: Buffer, filler: Literal | None) -> bool:
+    return filler is not None and operand.pad is not None and operand.pad.text == filler.text
+
+
+def _agree(own: Index, wanted: Index, free: Set[str], pitches: dict[str, Index]) -> bool:
+    """Return whether a pitch of an instruction can be ``wanted``; binds it if it is free."""
+    if own == wanted:
+        return True
+    if len(own.terms) == 1 and own.terms[0][1] == 1 and len(own.terms[0][0]) == 1:
+        atom = own.terms[0][0][0]
+        if isinstance(atom, Name) and atom.name in free:
+            return pitches.setdefault(atom.name, wanted) == wanted
+    return False
+
+
+def _limit(operand: Buffer, access: Access, axis: str) -> str | None:
+    """Return the extent of the instruction that bounds ``axis`` in an operand, if one does."""
+    for index, extent in zip(access.indices, operand.shape, strict=True):
+        if index.name == axis and (name := extent.name) is not None:
+            return name
+    return None
+
+
+def _is_rectangular(fragment: Fragment, dim: int) -> bool:
+    """Return whether the live elements of a dimension are its first ones."""
+    digits = [digit for digit in fragment.dims[dim] if digit.tile > 1]
+    return all(digit.variable not in fragment.partial for digit in digits[1:])

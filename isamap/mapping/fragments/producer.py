@@ -1,0 +1,173 @@
+"""Instructions read as producers, each of one element of a fragment for each point of its axes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import TypeAlias
+
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.ir.index import Index, const
+from isamap.ir.nodes import Access, Buffer, Expr, Op, Statement
+from isamap.ir.operations import REDUCTION_OPERATIONS
+from isamap.ir.statements import accesses
+from isamap.mapping.fragments.fragment import Fragment
+
+MEMORY_KINDS = ("memory", "cache")
+
+Kind: TypeAlias = tuple[str, str, tuple[int, ...]]
+"""Storage, type and shape of a fragment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """An entry read as ``target = value``, one target element for each point of its axes."""
+
+    entry: Entry
+    target: str
+    value: Expr
+    axes: tuple[str, ...]
+    tied: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The producers of a machine, the fastest first.
+
+    ``making`` has those that make a kind of fragment outside memory, ``storing`` those that take
+    one to memory, ``moving`` those of ``making`` that take one to another place unchanged.
+    ``views`` has, for a storage, a type and a number of elements, the shapes that occur.
+    """
+
+    making: dict[Kind, list[Producer]] = field(default_factory=dict)
+    storing: dict[Kind, list[Producer]] = field(default_factory=dict)
+    moving: dict[Kind, list[Producer]] = field(default_factory=dict)
+    views: dict[tuple[str, str, int], list[tuple[int, ...]]] = field(default_factory=dict)
+
+    def shapes(self, fragment: Fragment) -> tuple[tuple[int, ...], ...]:
+        """Return the other shapes of a fragment that some instruction makes or stores."""
+        key = (fragment.storage, fragment.dtype.name, prod(fragment.shape))
+        found = dict.fromkeys(self.views.get(key, ()))
+        return tuple(shape for shape in found if shape != fragment.shape)
+
+
+def kind_of(fragment: Fragment) -> Kind:
+    """Return the kind of a fragment."""
+    return fragment.storage, fragment.dtype.name, fragment.shape
+
+
+def read_tables(accelerator: Accelerator) -> Tables:
+    """Read all instructions of a machine that are producers."""
+    tables = Tables()
+    memory = {s.name for s in accelerator.storages if s.kind in MEMORY_KINDS}
+    for entry in accelerator.entries:
+        if (producer := read_producer(entry)) is None:
+            continue
+        if any(extent.least is not None for extent in entry.instruction.extents):
+            continue  # What it moves depends on a number that the description leaves open.
+        made = _kind(entry.instruction.operand(producer.target))
+        if entry.storage(producer.target) not in memory:
+            if made is not None:
+                tables.making.setdefault(made, []).append(producer)
+        elif isinstance(producer.value, Access):
+            taken = _kind(entry.instruction.operand(producer.value.buffer))
+            if taken is not None:
+                tables.storing.setdefault(taken, []).append(producer)
+    for table in (tables.making, tables.storing):
+        for (storage, dtype, shape), producers in table.items():
+            tables.views.setdefault((storage, dtype, prod(shape)), []).append(shape)
+            producers.sort(key=lambda p: (p.entry.throughput, len(p.entry.instruction.extents)))
+    for producers in tables.making.values():
+        for producer in producers:
+            if (source := _moved(producer)) is not None:
+                tables.moving.setdefault(source, []).append(producer)
+    return tables
+
+
+def _moved(producer: Producer) -> Kind | None:
+    """Return the kind of fragment that a producer takes unchanged from one storage to another."""
+    value, instruction = producer.value, producer.entry.instruction
+    if not isinstance(value, Access) or producer.tied:
+        return None
+    source, target = instruction.operand(value.buffer), instruction.operand(producer.target)
+    axes = tuple(index.name or "" for index in value.indices)
+    if axes != producer.axes or source.storage == target.storage:
+        return None
+    if any(extent.value is None for extent in instruction.extents):
+        return None
+    return _kind(source)
+
+
+def _kind(operand: Buffer) -> Kind | None:
+    """Return the kind of fragment that an operand is, None where it is open or nowhere."""
+    shape = fixed_shape(operand)
+    if shape is None or operand.storage is None:
+        return None
+    return operand.storage, operand.dtype.name, shape
+
+
+def read_producer(entry: Entry) -> Producer | None:
+    """Read an entry as a producer, or return None if it is none."""
+    if len(entry.instruction.statements) != 1:
+        return None
+    statement: Statement = entry.instruction.statements[0]
+    axes = tuple(index.name or "" for index in statement.target.indices)
+    variables = {v.name for v in statement.variables}
+    if set(axes) != variables or len(set(axes)) != len(axes):
+        return None
+    if any(v.lower.constant != 0 for v in statement.variables):
+        return None
+    if any(entry.instruction.operand(a.buffer).contents for a in accesses(statement.value)):
+        return None  # what a table holds is matched with a tile of a whole statement only
+    if _has_two_places(accesses(statement.value)):
+        return None  # one fragment would have to be what each place wants
+    operand = entry.instruction.operand(statement.target.buffer)
+    if statement.reduction == "=" and operand.role == "out":
+        own = entry.overwritten
+        return Producer(entry, operand.name, statement.value, axes, own)
+    if statement.reduction != "=" and operand.role == "inout":
+        # ``c += a*b`` makes ``c0 + a*b`` of a register that holds c0.
+        op = REDUCTION_OPERATIONS[statement.reduction]
+        value = Op(op, (statement.target, statement.value), operand.dtype)
+        return Producer(entry, operand.name, value, axes, operand.name)
+    return None
+
+
+def _has_two_places(found: Iterable[Access]) -> bool:
+    """Return whether some operand is read at two places (``a[i, j] * a[j, i]``)."""
+    known: dict[str, Access] = {}
+    return any(known.setdefault(a.buffer, a).indices != a.indices for a in found)
+
+
+def access_of(value: Expr, operand: str) -> Access:
+    """Return the access of an operand in a producer's value."""
+    match value:
+        case Access(name, _, _) if name == operand:
+            return value
+        case Op(_, args, _):
+            for arg in args:
+                if operand in _operand_names(arg):
+                    return access_of(arg, operand)
+    raise AssertionError(f"{operand} is no operand of the body")
+
+
+def _operand_names(value: Expr) -> frozenset[str]:
+    match value:
+        case Access(name, _, _):
+            return frozenset((name,))
+        case Op(_, args, _):
+            return frozenset().union(*map(_operand_names, args))
+    return frozenset()
+
+
+def fixed_shape(buffer: Buffer) -> tuple[int, ...] | None:
+    """Return a buffer's shape if it is made of numbers."""
+    shape = [extent.constant for extent in buffer.shape]
+    return tuple(e for e in shape if e is not None) if None not in shape else None
+
+
+def bind_rest(entry: Entry, limits: Mapping[str, int], pitches: dict[str, Index]) -> None:
+    """Give every extent of the instruction that is still free a value that does no harm."""
+    for extent in entry.instruction.extents:
+        if extent.value is not None or extent.name in limits or extent.name in pitches:
+            continue
+        pitches[extent.name] = const(extent.range[1] - 1 if extent.range else 0)

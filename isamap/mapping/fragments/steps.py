@@ -1,0 +1,80 @@
+"""What a search for a fragment finds: steps that make it, stores that take it to memory."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from isamap.hw.accelerator import Entry
+from isamap.ir.index import Index
+from isamap.ir.nodes import Access, Coordinate, Literal
+from isamap.mapping.fragments.fragment import Fragment, Reference
+
+
+@dataclass(frozen=True, slots=True)
+class FromMemory:
+    """An operand that an instruction reads from, or writes to, memory itself."""
+
+    reference: Reference
+
+
+@dataclass(frozen=True, slots=True)
+class FromImmediate:
+    """An operand written into the instruction: a literal, or the value of an index expression."""
+
+    value: Literal | Coordinate
+
+
+@dataclass(frozen=True, slots=True)
+class FromRegister:
+    """An operand that is in a register already: a fragment of the elements of ``access``."""
+
+    access: Access
+    cost: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One instruction that makes a fragment.
+
+    ``limits`` binds extents of the instruction to the live extent of a dimension of the fragment,
+    ``pitches`` binds free pitches.  ``tied`` is the input that shares the target's register.
+    ``otherwise`` makes the fragment where a guard of a reference in ``inputs`` fails.  ``cost`` is
+    in cycles, those of the inputs included.
+    """
+
+    entry: Entry
+    target: str
+    fragment: Fragment
+    inputs: tuple[tuple[str, "Source"], ...]
+    limits: tuple[tuple[str, int], ...]
+    pitches: tuple[tuple[str, Index], ...]
+    tied: str | None
+    cost: Fraction
+    otherwise: "Step | None" = None
+
+
+Source: TypeAlias = Step | FromMemory | FromImmediate | FromRegister
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A movement between two storages of the machine; ``fragment`` is what it makes."""
+
+    entry: Entry
+    target: str
+    source: str
+    fragment: Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Movements that take ``fragment`` to memory: ``moves`` on the way, then ``entry``."""
+
+    fragment: Fragment
+    moves: tuple[Move, ...]
+    entry: Entry
+    target: str
+    source: str
+    limits: tuple[tuple[str, int], ...]
+    pitches: tuple[tuple[str, Index], ...]
+    cost: Fraction

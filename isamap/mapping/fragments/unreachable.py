@@ -1,0 +1,114 @@
+"""Why nothing brings a fragment into its storage: the movement or instruction that is missing."""
+
+from collections.abc import Mapping
+
+from isamap.ir.nodes import Access, Expr, Literal, Op
+from isamap.ir.printer import print_expr
+from isamap.mapping.fragments.fit import fit_or_why
+from isamap.mapping.fragments.fragment import Fragment, Reference
+from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.producer import Producer, access_of
+from isamap.mapping.needles.pattern import bindings
+
+DEPTH = 4
+"""Movements and instructions one after the other that are looked through."""
+
+OTHERS = 3
+"""Further ones that are named beside the nearest."""
+
+
+def missing(
+    producers: Producers,
+    expr: Expr,
+    wanted: Fragment,
+    references: Mapping[Access, Reference],
+    depth: int = DEPTH,
+) -> str:
+    """Return what a machine lacks to make a fragment of ``expr`` that it cannot make.
+
+    Names the movement that is missing (from where, into which storage, of which type and shape),
+    or the nearest one and why it does not take the elements as they lie.
+    """
+    kind = kind_of(wanted)
+    makers = producers.making(wanted)
+    if not makers:
+        return f"no instruction writes {kind} in {wanted.storage}; {_needed(expr, kind, wanted)}"
+    found: list[tuple[int, str, str]] = []
+    for maker in makers:
+        if isinstance(expr, Op) and _only_loads(producers, maker):
+            continue  # What is still to be computed is neither in memory nor a constant.
+        for bound in bindings(maker.value, expr):
+            if (why := _fails(producers, maker, bound, wanted, references, depth)) is not None:
+                found.append((*why, maker.entry.name))
+    if not found:
+        verb = "loads" if isinstance(expr, Access | Literal) else "computes"
+        return (
+            f"no instruction that writes {kind} in {wanted.storage} {verb} {print_expr(expr)}; "
+            f"{_needed(expr, kind, wanted)}"
+        )
+    # Movements that reach memory come nearest.
+    nearest = min(found)
+    others = sorted({name for _, _, name in found} - {nearest[2]})
+    if not others:
+        return nearest[1]
+    shown = ", ".join(others[:OTHERS]) + (", ..." if len(others) > OTHERS else "")
+    return f"{nearest[1]}; nor does {shown} bring it there"
+
+
+def _only_loads(producers: Producers, maker: Producer) -> bool:
+    """Return whether a producer only moves what lies in memory, or a constant."""
+    if not isinstance(maker.value, Access):
+        return False
+    storage = maker.entry.instruction.operand(maker.value.buffer).storage
+    assert storage is not None
+    return producers.is_memory(storage) or producers.is_immediate(storage)
+
+
+def kind_of(wanted: Fragment) -> str:
+    """Return the type and shape of a fragment as a declaration has them."""
+    return f"{wanted.dtype}[{', '.join(map(str, wanted.shape))}]"
+
+
+def _needed(expr: Expr, kind: str, wanted: Fragment) -> str:
+    match expr:
+        case Access():
+            return f"missing is a movement of {kind} from memory to {wanted.storage}"
+        case Literal():
+            return f"missing is one that sets {kind} in {wanted.storage} to {expr.text}"
+        case _:
+            return f"missing is one that leaves it as {kind} in {wanted.storage}"
+
+
+def _fails(
+    producers: Producers,
+    maker: Producer,
+    bound: Mapping[str, Expr],
+    wanted: Fragment,
+    references: Mapping[Access, Reference],
+    depth: int,
+) -> tuple[int, str] | None:
+    """Return how far a producer is from making a fragment, and why it does not."""
+    entry = maker.entry
+    for name, expr in bound.items():
+        operand = entry.instruction.operand(name)
+        assert operand.storage is not None
+        if producers.is_immediate(operand.storage):
+            if not isinstance(expr, Literal):
+                return 2, f"{entry.name} takes only a constant as {name}"
+        elif producers.is_memory(operand.storage):
+            if not isinstance(expr, Access) or expr not in references:
+                return 2, f"{entry.name} reads {name} from memory, where {print_expr(expr)} is not"
+            access = access_of(maker.value, name)
+            filler = producers.filler(maker, wanted)
+            reference = references[expr]
+            fits = fit_or_why(entry, operand, access, maker.axes, wanted, reference, filler)
+            if isinstance(fits, str):
+                return 0, f"{entry.name} moves {kind_of(wanted)} to {wanted.storage}, but {fits}"
+        else:
+            access = access_of(maker.value, name)
+            inner = producers.operand_fragment(maker, operand, access, wanted, expr)
+            if inner is None:
+                return 3, f"{entry.name} takes another shape as {name}"
+            if depth and producers.make(expr, inner, references) is None:
+                return 1, missing(producers, expr, inner, references, depth - 1)
+    return None

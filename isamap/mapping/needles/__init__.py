@@ -1,0 +1,1 @@
+"""Instructions, and compositions of them, as statements to search for."""

@@ -1,0 +1,1 @@
+"""How many iterations one instruction computes, and what its operands then hold."""

@@ -1,0 +1,241 @@
+"""What a mapping says about each operand of its instruction: digits, fragments, layouts."""
+
+from collections.abc import Mapping as Dict
+from dataclasses import replace
+
+from isamap.ir.dtype import DType
+from isamap.ir.index import Index, const, var
+from isamap.ir.nodes import Access, Buffer, Literal
+from isamap.ir.statements import names as names_in
+from isamap.mapping.axes.seen import seen_at
+from isamap.mapping.fragments.fragment import Digit, Fragment
+from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit
+from isamap.mapping.laws.positions import digits, levelled, piece_digits
+from isamap.mapping.matching import Mapping, Matching, Needle
+from isamap.mapping.needles.needles import operand_accesses
+from isamap.mapping.tiles.shared import brought, gathered, places_of
+
+
+def needle_access(matching: Matching, operand: str) -> Access:
+    """Return the needle's access of an operand."""
+    if matching.needle.target.buffer == operand:
+        return matching.needle.target
+    return operand_accesses(matching.needle)[operand]
+
+
+def taken_access(matching: Matching, operand: str) -> tuple[Access, tuple[str, ...]]:
+    """Return how the instruction reads an operand that lies in memory, and its axes.
+
+    One that is gathered is packed whole, so that only its shape counts.
+    """
+    access = needle_access(matching, operand)
+    if gathered(matching, operand):
+        whole = tuple(var(f"{d}") for d in range(len(access.indices)))
+        return replace(access, indices=whole), tuple(f"{d}" for d in range(len(whole)))
+    return access, tuple(index.name or "" for index in access.indices)
+
+
+def placed_digits(mapping: Mapping, axis: str) -> tuple[PlacedDigit, ...]:
+    """Return the digits on an axis, outermost first; variables with one iteration are left out."""
+    return digits(mapping.matching, mapping.tile)[axis]
+
+
+def operand_digits(mapping: Mapping, operand: str) -> tuple[tuple[PlacedDigit, ...], ...]:
+    """Return the digits along each dimension of an operand, outermost first.
+
+    Along a dimension that is a sum of axes they are those of all its axes; a constant in the index
+    is a digit of one value.
+    """
+    on_axes = digits(mapping.matching, mapping.tile)
+    pieces = piece_digits(mapping.matching.needle.axes, on_axes)
+    dims = []
+    for index in needle_access(mapping.matching, operand).indices:
+        if (name := index.name) is not None:
+            dims.append(pieces[name])
+            continue
+        here = []
+        for axis in sorted(index.names & pieces.keys()):
+            factor = _coefficient(index, axis)
+            here += [replace(digit, weight=digit.weight * factor) for digit in pieces[axis]]
+        here.sort(key=lambda digit: -digit.weight)
+        if index.offset:
+            here.append(PlacedDigit(const(0), -index.offset, 1, 1))
+        dims.append(tuple(here))
+    return tuple(dims)
+
+
+def _coefficient(form: Index, variable: str) -> int:
+    value = form.coefficient(variable).constant
+    assert value is not None, "indices of needles have numbers as coefficients"
+    return value
+
+
+def is_simple(dims: tuple[tuple[PlacedDigit, ...], ...]) -> bool:
+    """Return whether every digit is one variable, no variable has two, and none leaves holes."""
+    names = [digit.form.name for dim in dims for digit in dim]
+    if None in names or len(set(names)) < len(names):
+        return False
+    for dim in dims:
+        weight = 1
+        for digit in reversed(dim):
+            if digit.weight != weight:
+                return False
+            weight *= digit.extent
+    return True
+
+
+def filled_dims(mapping: Mapping, operand: str) -> frozenset[int]:
+    """Return the dimensions whose dead elements would reach owned results.
+
+    Those are the dimensions on axes that the target does not see: a dead element on an axis of the
+    target only touches results that nobody owns.  Of an operand that is read at several places
+    they are those of all places.
+    """
+    matching = mapping.matching
+    found = (
+        _filled_at(matching.needle, needle_access(matching, n))
+        for n in places_of(matching, operand)
+    )
+    return frozenset[int]().union(*found)
+
+
+def _filled_at(needle: Needle, access: Access) -> frozenset[int]:
+    target, own = needle.target.indices, access.indices
+    if levelled(needle) or any(index.name is None for index in (*target, *own)):
+        return _filled(needle, target, own)
+    owned = {index.name for index in target}
+    return frozenset(d for d, index in enumerate(own) if index.name not in owned)
+
+
+def _filled(needle: Needle, target: tuple[Index, ...], own: tuple[Index, ...]) -> frozenset[int]:
+    """Return the dimensions with an axis of which the target does not see the position."""
+    seen = seen_at(target, needle.axes)
+    assert seen is not None, "needles have linear accesses"
+    owned = {name for n in seen.alone for name, _ in needle.axes[n].pieces}
+    pieces = {name for axis in needle.axes for name, _ in axis.pieces}
+    return frozenset(d for d, index in enumerate(own) if (index.names & pieces) - owned)
+
+
+def fragment(
+    mapping: Mapping, operand: str, partial: frozenset[str], filler: Literal | None
+) -> Fragment | None:
+    """Return the fragment that an operand takes, or None if it is not simple.
+
+    ``filler`` None says that dead elements do no harm.
+    """
+    if gathered(mapping.matching, operand):
+        return None
+    buffer: Buffer = mapping.matching.needle.operand(operand)
+    shape = operand_shape(mapping, operand)
+    dims = operand_digits(mapping, operand)
+    if shape is None or not is_simple(dims):
+        return None
+    laid_out = tuple(tuple(Digit(d.form.name or "", d.extent) for d in dim) for dim in dims)
+    laid = {digit.variable for dim in laid_out for digit in dim}
+    assert buffer.storage is not None
+    return Fragment(
+        buffer.storage,
+        buffer.dtype,
+        shape,
+        laid_out,
+        partial & laid,
+        filled_dims(mapping, operand) if filler is not None else frozenset(),
+        filler,
+    )
+
+
+def dense_fragment(mapping: Mapping, operand: str) -> Fragment | None:
+    """Return the fragment of an operand as packing lays it out: full in every dimension."""
+    buffer = mapping.matching.needle.operand(operand)
+    shape = operand_shape(mapping, operand)
+    if shape is None:
+        return None
+    assert buffer.storage is not None
+    dims = tuple((Digit(f"{d}", extent),) for d, extent in enumerate(shape))
+    return Fragment(buffer.storage, buffer.dtype, shape, dims)
+
+
+def operand_shape(mapping: Mapping, operand: str) -> tuple[int, ...] | None:
+    """Return the extents of an operand, the largest where they have a range."""
+    needle = mapping.matching.needle
+    largest = {name: extent for axis in needle.axes for name, extent in axis.pieces}
+    shape: list[int] = []
+    declared = needle.operand(operand).shape
+    for extent, index in zip(
+        declared, needle_access(mapping.matching, operand).indices, strict=True
+    ):
+        size = extent.constant if extent.constant is not None else largest.get(index.name or "")
+        if size is None:
+            return None
+        shape.append(size)
+    return tuple(shape)
+
+
+def packed(
+    array: str,
+    mapping: Mapping,
+    operand: str,
+    access: Access,
+    filler: Literal | None,
+    extents: Dict[str, Index],
+    block: Dict[str, int],
+    order: tuple[str, ...],
+) -> PackedLayout | None:
+    """Return the packed layout of an access for an operand.
+
+    ``order`` are the statement's variables, outermost loop first.  Tiles are told apart by the
+    variables of the access, and by those whose tail leaves dead elements that must be filled.
+    ``operand`` may be any place of one that is gathered: the layouts of its places are of one
+    array, and tiles are told apart by the variables of all.
+    """
+    shape = operand_shape(mapping, operand)
+    dims = operand_digits(mapping, operand)
+    if shape is None:
+        return None
+    lead = next(
+        n for n, _ in brought(mapping.matching) if n in places_of(mapping.matching, operand)
+    )
+    sources = gathered(mapping.matching, lead)
+    if not all(isinstance(expr, Access) for _, expr in sources):
+        return None
+    if filler is not None and filler.dtype != access.dtype:
+        # A conversion stands between the packed elements and the operand; it keeps zero.
+        if filler.text not in ("0", "0.0", "false"):
+            return None
+        filler = zero_of(access.dtype)
+    used = frozenset().union(*(index.names for index in access.indices))
+    for name, expr in sources:
+        used |= names_in(expr) & extents.keys()
+        used |= {
+            v for dim in operand_digits(mapping, name) for digit in dim for v in digit.form.names
+        }
+    needy = filled_dims(mapping, operand) if filler is not None else frozenset()
+    for d in needy:
+        for digit in dims[d]:
+            used |= {v for v in digit.form.names if not _divides(mapping.tile[v], extents[v])}
+    if not is_simple(dims):
+        # A variable with several digits leaves holes that depend on how much of it is alive.
+        used |= {v for dim in dims for digit in dim for v in digit.form.names}
+    variables = tuple(v for v in order if v in used)
+    return PackedLayout(
+        array,
+        access,
+        shape,
+        dims,
+        variables,
+        tuple((v, extents[v]) for v in variables),
+        tuple((v, mapping.tile.get(v, 1)) for v in variables),
+        tuple((v, block.get(v, mapping.tile.get(v, 1))) for v in variables),
+        filler or zero_of(access.dtype),
+    )
+
+
+def _divides(tile: int, extent: Index) -> bool:
+    return (extent % tile) == const(0)
+
+
+def zero_of(dtype: DType) -> Literal:
+    """Return zero as a literal of a type."""
+    if dtype.kind == "bool":
+        return Literal("false", dtype)
+    return Literal("0.0" if dtype.is_float else "0", dtype)

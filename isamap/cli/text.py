@@ -50,8 +50,6 @@ def rewriting_lines(before: Statement, rewriting: Rewriting) -> list[str]:
     lines += wrap(rewriting.note, "  ", "    ")
     claims = "; ".join(dict.fromkeys(lemma.claim for lemma in rewriting.lemmas))
     lines += wrap(f"proved: {claims}", "  ", "    ")
-    if rewriting.error is not None:
-        lines += wrap(f"relative error at most {float(rewriting.error):.3g}", "  ", "    ")
     return lines
 
 

@@ -72,12 +72,13 @@ def float64() -> Arithmetic:
     return Declared(wide=True)
 
 
-def free(idempotent: bool = False) -> Arithmetic:
+def free(idempotent: bool = False, fractions: bool = False) -> Arithmetic:
     """Return residues modulo 2**61 - 1 with a function for every operation.
 
-    With ``idempotent``, ``max``, ``min`` and the bit operations do not change by repeated terms.
+    With ``idempotent``, ``max``, ``min`` and the bit operations do not change by repeated terms;
+    with ``fractions`` constants are the simple fractions that they were rounded from.
     """
-    return Free(idempotent=idempotent)
+    return Free(idempotent=idempotent, fractions=fractions)
 
 
 def field(prime: int = (1 << 61) - 1) -> Arithmetic:

@@ -58,6 +58,9 @@ class Field:
             if value == 0:
                 return np.array(0, _U64)
             raise NotPolynomialError(f"{literal.text} is no element of a field")
+        return self._fraction(value)
+
+    def _fraction(self, value: Fraction) -> Values:
         inverse = pow(value.denominator, -1, self.prime)
         return np.array(value.numerator * inverse % self.prime, _U64)
 

@@ -11,6 +11,7 @@ meet a root.
 
 With ``idempotent`` a term may be repeated, too: ``max`` is then the greater one in an order of the
 residues that has nothing to do with their size, and a lost term shows only if it was the greatest.
+With ``fractions`` a constant is the simple fraction that was rounded to it (0.16666667 is 1/6).
 """
 
 from collections.abc import Callable
@@ -22,6 +23,7 @@ import numpy as np
 from isamap.interp.field import MERSENNE, Field
 from isamap.interp.rounding import Values
 from isamap.ir.dtype import DType
+from isamap.ir.literal import meant
 from isamap.ir.nodes import Literal
 
 _P = np.uint64(MERSENNE)
@@ -39,6 +41,7 @@ class Free(Field):
 
     prime: int = MERSENNE
     idempotent: bool = False
+    fractions: bool = False
 
     def constant(self, literal: Literal) -> Values:
         """Return a literal modulo the prime; truth values are 0 and 1, infinities two residues."""
@@ -47,6 +50,8 @@ class Free(Field):
                 return np.array(literal.text == "true", np.uint64)
             case "inf" | "-inf" | "nan":
                 return np.array(_SPECIAL[literal.text], np.uint64)
+            case _ if self.fractions:
+                return self._fraction(meant(literal))
             case _:
                 return Field.constant(self, literal)
 

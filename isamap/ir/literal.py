@@ -70,6 +70,26 @@ def exact(text: str) -> Fraction:
     return Fraction(decimal)
 
 
+_SIMPLE = 1024
+"""Denominators of fractions that a rounded constant may stand for, at most."""
+
+_ROUNDED = 24
+"""Digits of the narrowest type in which a simple fraction is told from all short binary ones."""
+
+
+def meant(literal: Literal) -> Fraction:
+    """Return the simple fraction of which a finite float is the nearest value, else its own value.
+
+    In f32 and f64, 0.16666667 stands for 1/6, which no float is.  Different values stand for
+    different fractions.
+    """
+    own = Fraction(literal.text)
+    if not literal.dtype.is_float or literal.dtype.precision < _ROUNDED:
+        return own
+    simple = own.limit_denominator(_SIMPLE)
+    return simple if nearest(simple, literal.dtype) == nearest(own, literal.dtype) else own
+
+
 def narrowed(literal: Literal, dtype: DType) -> Literal | None:
     """Return a literal of another type with the same value, or None if that type lacks it."""
     if literal.text in ("inf", "-inf", "nan", "true", "false") or dtype.kind == "bool":

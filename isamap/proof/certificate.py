@@ -8,7 +8,15 @@ from time import perf_counter, process_time
 from isamap.ir.nodes import Kernel
 from isamap.proof.claim import Claim, Decision, Obligation, Open
 from isamap.proof.evidence import Evidence, obligations
-from isamap.proof.field import CALLS, ITERATIONS, FieldCheck, field_check, same_in_field
+from isamap.proof.field import (
+    CALLS,
+    ITERATIONS,
+    FieldCheck,
+    Rewritten,
+    field_check,
+    has_all_laws,
+    same_in_field,
+)
 from isamap.proof.reduced import reduced
 from isamap.solver.lemma import Lemma, Verdict, prove
 
@@ -74,6 +82,8 @@ def run_field(
     """Run kernel and code modulo a prime; at smaller sizes where these take too long."""
 
     def run(one: Evidence) -> FieldCheck:
+        after = Rewritten(one.rewritings[-1].kernel, one.error) if one.rewritings else None
+
         def against(kernel: Kernel, written: Kernel | None = None) -> FieldCheck:
             return field_check(
                 kernel,
@@ -84,28 +94,32 @@ def run_field(
                 calls=limits.calls,
                 iterations=limits.iterations,
                 written=written,
+                rewritten=after,
             )
 
-        found = against(one.reference)
-        if found.verdict != "differs" or not one.rewritings or one.reference is not one.kernel:
+        found = against(one.kernel)
+        if found.verdict != "differs" or after is None:
             return found
-        rewritten = one.rewritings[-1].kernel
-        if same_in_field(one.kernel, rewritten, found.sizes, seeds):
+        before = (one.kernel, *(r.kernel for r in one.rewritings))
+        changed = [k.statements[r.statement] for k, r in zip(before, one.rewritings, strict=False)]
+        if all(map(has_all_laws, changed)):
+            return found
+        fractions = after.error is not None
+        if same_in_field(one.kernel, after.kernel, found.sizes, seeds, fractions):
             return found
         # A rule used a law that its lemmas prove and the field lacks: + distributes over max.
-        return against(rewritten, written=one.kernel)
+        return against(after.kernel, written=one.kernel)
 
     check = run(evidence)
     if check.verdict != "not run" or not limits.smaller:
         return check
-    if (found := reduced(evidence)) is None:
-        return check
-    small = run(found[0])
-    if small.verdict == "not run":
-        return check
-    told = ", ".join(f"{name}={value}" for name, value in found[1].items())
-    text = f"with {told}, lowered by the same schedule"
-    return replace(small, text=f"{small.text}, {text}" if small.text else text)
+    for smaller, sizes_of in reduced(evidence):
+        small = run(smaller)
+        if small.verdict != "not run":
+            told = ", ".join(f"{name}={value}" for name, value in sizes_of.items())
+            text = f"with {told}, lowered by the same schedule"
+            return replace(small, text=f"{small.text}, {text}" if small.text else text)
+    return check
 
 
 def decide(found: Iterable[Obligation], limits: Limits) -> tuple[Claim, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from math import prod
 
 from isamap.hw.accelerator import Accelerator
@@ -56,10 +57,9 @@ class Evidence:
     lowered: LoweredKernel
 
     @property
-    def reference(self) -> Kernel:
-        """The kernel that the code must agree with: as written, unless a rule approximates it."""
-        exact = all(rewriting.error is None for rewriting in self.rewritings)
-        return self.kernel if exact else self.rewritings[-1].kernel
+    def error(self) -> Fraction | None:
+        """The relative error of products that the rules add; None if they add none."""
+        return sum((r.error for r in self.rewritings if r.error is not None), Fraction(0)) or None
 
 
 def obligations(evidence: Evidence) -> tuple[Obligation, ...]:
@@ -85,9 +85,8 @@ def obligations(evidence: Evidence) -> tuple[Obligation, ...]:
         found += float_notes(mapping.matching, bound.permissions, name)
     for rewriting in evidence.rewritings:
         if rewriting.error is not None:
-            text = f"{rewriting.note}: a relative error of at most {float(rewriting.error):.3g}"
-            subject, detail = f"rule {rewriting.rule}", "permission: approximate"
-            found.append(Claim(subject, "floats", text, "none", "noted", detail=detail))
+            subject = f"rule {rewriting.rule}"
+            found.append(Claim(subject, "floats", rewriting.note, "none", "noted"))
     found += _code(evidence, bound)
     found += _assumptions(evidence)
     return tuple(found)

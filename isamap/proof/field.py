@@ -9,6 +9,7 @@ shows, are run in the declared types besides.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import prod
 from typing import Literal
 
@@ -26,7 +27,7 @@ from isamap.interp.rounding import Values, literal_value
 from isamap.interp.run import interpret
 from isamap.interp.setup import box_of
 from isamap.ir.dtype import DType
-from isamap.ir.nodes import Buffer, Expr, Kernel, Op
+from isamap.ir.nodes import Buffer, Expr, Kernel, Op, Statement
 from isamap.ir.operations import REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses
 from isamap.lower.nodes import LoweredKernel
@@ -43,6 +44,18 @@ ITERATIONS = 50_000_000
 _POLYNOMIAL = frozenset({"+", "-", "*", "neg", "fma", "cast", "/", "max", "min"})
 """Operations that are polynomials in the free field, where ``max`` and ``min`` are products; a
 quotient is equal to another one if two polynomials are."""
+
+
+_RING = frozenset({"+", "-", "*", "neg", "fma", "cast"})
+"""Operations of which the field has every law, on floats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A kernel that was rewritten, and the relative error of products that the rules add."""
+
+    kernel: Kernel
+    error: Fraction | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +87,16 @@ def field_check(
     calls: int = CALLS,
     iterations: int = ITERATIONS,
     written: Kernel | None = None,
+    rewritten: Rewritten | None = None,
 ) -> FieldCheck:
     """Compare a lowered kernel with its kernel on random inputs, without any tolerance.
 
     ``sizes`` are values for the kernel's symbols, one mapping a run (default: some under which all
     code is executed).  Runs of more than ``calls`` instructions or ``iterations`` are not made.
     ``written`` is what the kernel was rewritten from by laws that the field lacks: the two are then
-    compared in the declared types.
+    compared in the declared types.  ``rewritten`` says what the code is of where it is not of the
+    kernel itself: roundings in that count in the declared types, and where a rule rounds constants,
+    each is read in the field as the fraction that it stands for.
     A fault of the lowered kernel (an access outside an array, a register without value) counts as
     a difference.
     """
@@ -94,7 +110,7 @@ def field_check(
     if not fitting:
         text = f"more than {calls} instructions or {iterations} iterations"
         return FieldCheck("not run", MERSENNE, seeds, (), 0, 0, 1.0, text)
-    runs = _Runs(kernel, machine, lowered, written)
+    runs = _Runs(kernel, machine, lowered, written, rewritten)
     for symbols in fitting:
         if text := runs.compare(symbols, seeds):
             at = ", ".join(f"{n}={v}" for n, v in symbols.items())
@@ -103,6 +119,8 @@ def field_check(
                 "differs", MERSENNE, seeds, told, runs.in_field, runs.exact, 1.0, text
             )
     told_too = []
+    if runs.fractions:
+        told_too.append("rounded constants are read as the fractions that they stand for")
     if runs.free_functions:
         told_too.append(f"{', '.join(runs.free_functions)} known by general laws only")
     if written is not None:
@@ -118,15 +136,34 @@ def same_in_field(
     other: Kernel,
     sizes: Sequence[Sequence[tuple[str, int]]],
     seeds: Sequence[int],
+    fractions: bool = False,
 ) -> bool:
-    """Return whether two kernels with the same buffers are equal by the laws of the field."""
+    """Return whether two kernels with the same buffers are equal by the laws of the field.
+
+    With ``fractions``, rounded constants are the fractions that they stand for.
+    """
+    arithmetic = _arithmetic(kernel, fractions)
     for symbols in map(dict, sizes):
         for seed in seeds:
             arrays = _elements(kernel, symbols, seed)
-            one, two = (interpret(k, arrays, symbols, _arithmetic(kernel)) for k in (kernel, other))
+            one, two = (interpret(k, arrays, symbols, arithmetic) for k in (kernel, other))
             if any((one[b.name] != two[b.name]).any() for b in outputs_of(kernel)):
                 return False
     return True
+
+
+def has_all_laws(statement: Statement) -> bool:
+    """Return whether the field has every law of a statement: of sums and products of floats.
+
+    It lacks some of maxima, which sums go into, and of integers, which wrap.
+    """
+    return statement.reduction in ("=", "+=", "*=") and _is_of_floats(statement.value)
+
+
+def _is_of_floats(expr: Expr) -> bool:
+    if not expr.dtype.is_float:
+        return False
+    return not isinstance(expr, Op) or (expr.op in _RING and all(map(_is_of_floats, expr.args)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +180,10 @@ class _Unsaturated(Free):
         return (lambda x: x) if op == "sat" else Free.operation(self, op, arguments, result)
 
 
-def _arithmetic(kernel: Kernel) -> Arithmetic:
-    return free() if "sat" in free_functions(kernel) else _Unsaturated()
+def _arithmetic(kernel: Kernel, fractions: bool) -> Arithmetic:
+    if "sat" in free_functions(kernel):
+        return free(fractions=fractions)
+    return _Unsaturated(fractions=fractions)
 
 
 def _elements(kernel: Kernel, symbols: dict[str, int], seed: int) -> dict[str, Values]:
@@ -168,13 +207,15 @@ class _Runs:
         machine: Accelerator,
         lowered: LoweredKernel,
         written: Kernel | None,
+        rewritten: Rewritten | None,
     ) -> None:
         self.kernel, self.machine, self.lowered = kernel, machine, lowered
-        self.written = written
+        self.written, self.rewritten = written, rewritten
+        self.fractions = rewritten is not None and rewritten.error is not None
         self.in_field = self.exact = 0
         self.probability = 0.0
         self.free_functions = free_functions(kernel)
-        self.arithmetic = _arithmetic(kernel)
+        self.arithmetic = _arithmetic(kernel, self.fractions)
         self.types = {b.name: b.dtype for b in kernel.buffers}
 
     def compare(self, symbols: dict[str, int], seeds: Sequence[int]) -> str:
@@ -233,7 +274,9 @@ class _Runs:
         except (LoweredFault, ArgumentsError) as fault:
             return str(fault)
         self.exact += 1
-        found = compare(kernel, arrays, expected, actual, symbols)
+        computed = self.rewritten.kernel if self.rewritten else None
+        error = self.rewritten.error if self.rewritten else None
+        found = compare(kernel, arrays, expected, actual, symbols, computed=computed, error=error)
         return "" if found.ok else found.text
 
     def _extremes(self, arrays: Mapping[str, Values], seed: int) -> dict[str, Values]:

@@ -22,9 +22,8 @@ from isamap.proof.claim import Claim
 from isamap.proof.codec import Json, Unreadable, decode, encode, entry_key
 from isamap.proof.evidence import Evidence, used_instructions
 from isamap.proof.field import FieldCheck
-from isamap.rewrite.build import normal
+from isamap.rewrite.apply import again
 from isamap.rewrite.rule import Rewriting
-from isamap.rewrite.rules import rules_for
 from isamap.schedule.schedule import Schedule
 from isamap.text.load import parse_instructions, parse_module
 
@@ -229,18 +228,17 @@ def _rewritings(
 ) -> tuple[Rewriting, ...]:
     """Apply the rules again, and return what they give."""
     bodies = [statement for e in machine.entries for statement in e.instruction.statements]
-    found: list[Rewriting] = []
-    current = normal(kernel)
-    for n, one in enumerate(data):
-        rules = rules_for(bodies, (str(one["rule"]),))
-        candidates = [r for _, rule in rules for r in rule(current, int(one["statement"]))]
-        same = [r for r in candidates if print_kernel(r.kernel) == one["kernel"]]
-        if not same:
-            text = f"rewritings[{n}]: the rule {one['rule']} does not give this kernel"
-            raise _wrong("E774", text)
-        found.append(same[0])
-        current = normal(same[0].kernel)
-    return tuple(found)
+    steps = [(str(one["rule"]), int(one["statement"])) for one in data]
+
+    def same(n: int, rewriting: Rewriting) -> bool:
+        return print_kernel(rewriting.kernel) == str(data[n]["kernel"])
+
+    found = again(kernel, bodies, steps, same)
+    if len(found) < len(steps):
+        n = len(found)
+        text = f"rewritings[{n}]: the rule {steps[n][0]} does not give this kernel"
+        raise _wrong("E774", text)
+    return found
 
 
 def _wrong(code: str, message: str, hint: str | None = None) -> CertificateError:

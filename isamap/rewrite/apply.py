@@ -1,13 +1,13 @@
 """Applying rules: what the solver does not prove is not offered."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from isamap.ir.nodes import Kernel
+from isamap.ir.nodes import Kernel, Statement
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting, Rule
-from isamap.rewrite.rules import RULES
+from isamap.rewrite.rules import RULES, rules_for
 from isamap.solver.lemma import Lemma, Verdict, prove
 
 
@@ -45,6 +45,31 @@ def rewritings(
     own = normal(kernel)
     candidates = (rewriting for _, rule in rules for rewriting in rule(own, statement))
     return judge(candidates)
+
+
+def again(
+    kernel: Kernel,
+    bodies: Sequence[Statement],
+    steps: Sequence[tuple[str, int]],
+    same: Callable[[int, Rewriting], bool],
+) -> tuple[Rewriting, ...]:
+    """Apply rules again, one after the other, each by its name to a statement by its number.
+
+    ``bodies`` are the machine's statements; ``same`` says which of the rewritings of a step is
+    taken.  What is returned ends before the first step without one.
+    """
+    found: list[Rewriting] = []
+    current = normal(kernel)
+    for n, (name, statement) in enumerate(steps):
+        if statement >= len(current.statements):
+            break
+        given = (r for _, rule in rules_for(bodies, (name,)) for r in rule(current, statement))
+        chosen = next((r for r in given if same(n, r)), None)
+        if chosen is None:
+            break
+        found.append(chosen)
+        current = normal(chosen.kernel)
+    return tuple(found)
 
 
 def judge(candidates: Iterable[Rewriting]) -> Rewritings:

@@ -18,8 +18,8 @@ class Rewriting:
     caller sees, perhaps with more locals and statements.  It computes what the original computes
     if every one of ``lemmas`` holds.  ``note`` says in one line and in the user's names what
     changed, why that is allowed, and the error bound if there is one.  ``error`` is the relative
-    error of products that it adds; None where it adds none beyond what the comparison of results
-    derives from the roundings of the kernel that is run.
+    error of products that the comparison of results allows beside the roundings of the kernel that
+    is run (of constants that had to be rounded, of terms that are left out); None for none.
     """
 
     rule: str

@@ -7,20 +7,19 @@ is the padding value or a 0, and only outputs that exist are written.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from fractions import Fraction
 from math import prod
 
 from isamap.ir.dtype import DType
 from isamap.ir.index import ceil_div
 from isamap.ir.nodes import Kernel, Permissions
-from isamap.ir.statements import accesses, reduction_variables
-from isamap.rewrite.build import extents, replaced
+from isamap.ir.statements import accesses
+from isamap.rewrite.build import replaced
 from isamap.rewrite.combine import is_exact
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.tiles import Plan, Tiled, statements
 from isamap.rewrite.toom_cook import MOST, Transforms, transforms
 from isamap.rewrite.windows import Convolution, convolutions
+from isamap.rewrite.winograd_error import Bound, error_bound
 from isamap.rewrite.winograd_lemmas import same_convolution, tiles_partition
 
 _OUTPUTS = (2, 4)
@@ -34,7 +33,8 @@ def winograd(kernel: Kernel, number: int) -> Iterator[Rewriting]:
 
     The statement is a float ``+=`` of two accesses, one of them read at ``p + r`` for target
     variables p and window variables r of few taps, at any pitch.  The kernel permits distribution,
-    reassociation and finite values.
+    reassociation and finite values.  Where the bound of the error is no less than the greatest
+    result, nothing is offered.
     """
     if not _permitted(kernel.permissions):
         return
@@ -46,7 +46,10 @@ def winograd(kernel: Kernel, number: int) -> Iterator[Rewriting]:
             continue
         for outputs in _OUTPUTS:
             if _has_tiles(convolution, outputs):
-                yield _rewritten(kernel, number, convolution, outputs)
+                tiled = tiled_by(convolution, outputs)
+                bound = error_bound(kernel, number, convolution, tiled)
+                if bound.is_useful:
+                    yield _rewritten(kernel, number, convolution, tiled, bound)
 
 
 def _permitted(permissions: Permissions) -> bool:
@@ -62,13 +65,23 @@ def _has_tiles(convolution: Convolution, outputs: int) -> bool:
     )
 
 
-def _rewritten(kernel: Kernel, number: int, convolution: Convolution, outputs: int) -> Rewriting:
-    statement = kernel.statements[number]
-    dtype = statement.target.dtype
-    tiled = tuple(
+def tiled_by(convolution: Convolution, outputs: int) -> tuple[Tiled, ...]:
+    """Return the slides in tiles of a number of outputs."""
+    return tuple(
         Tiled(slide, transforms(outputs, slide.taps), ceil_div(slide.size, outputs))
         for slide in convolution.slides
     )
+
+
+def _rewritten(
+    kernel: Kernel,
+    number: int,
+    convolution: Convolution,
+    tiled: tuple[Tiled, ...],
+    bound: Bound,
+) -> Rewriting:
+    statement = kernel.statements[number]
+    dtype = statement.target.dtype
     made = statements(Plan(kernel, statement, convolution.data, convolution.window, tiled))
     changed = replaced(kernel, number, made.drafts, made.locals)
     exact = all(_is_exact(tile.transforms, dtype) for tile in tiled)
@@ -78,16 +91,17 @@ def _rewritten(kernel: Kernel, number: int, convolution: Convolution, outputs: i
         for tile in tiled
         for lemma in (
             same_convolution(tile.transforms, len(tiled)),
-            tiles_partition(outputs, tile.slide.size),
+            tiles_partition(tile.transforms.outputs, tile.slide.size),
         )
     )
     taps = "x".join(str(slide.taps) for slide in convolution.slides)
-    name = f"F({'x'.join([str(outputs)] * len(tiled))}, {taps})"
+    outputs = "x".join(str(tile.transforms.outputs) for tile in tiled)
     products = prod(tile.transforms.products for tile in tiled)
-    plain = prod(outputs * tile.slide.taps for tile in tiled)
+    plain = prod(tile.transforms.outputs * tile.slide.taps for tile in tiled)
+    data, window = (accesses(part)[0].buffer for part in (convolution.data, convolution.window))
     note = (
-        f"Winograd {name} over {', '.join(s.tap for s in convolution.slides)}: {products} products "
-        f"for {plain}; {_bound(kernel, number, convolution, tiled, dtype)}"
+        f"Winograd F({outputs}, {taps}) over {', '.join(s.tap for s in convolution.slides)}: "
+        f"{products} products for {plain}; {bound.text(statement.target.buffer, data, window)}"
     )
     return Rewriting("winograd", number, changed, tuple(lemmas), note, error)
 
@@ -95,74 +109,3 @@ def _rewritten(kernel: Kernel, number: int, convolution: Convolution, outputs: i
 def _is_exact(found: Transforms, dtype: DType) -> bool:
     rows = (*zip(*found.output, strict=True), *found.output, *found.window, *found.data)
     return all(is_exact(row, dtype) for row in rows if any(row))
-
-
-def _bound(
-    kernel: Kernel,
-    number: int,
-    convolution: Convolution,
-    tiled: tuple[Tiled, ...],
-    dtype: DType,
-) -> str:
-    """Return the error bound as text."""
-    bound = error_bound(kernel, number, convolution, tiled)
-    a, b = (accesses(part)[0].buffer for part in (convolution.data, convolution.window))
-    if bound is None:
-        return "no bound of the error: the number of terms is a symbol"
-    return (
-        f"error at most {float(bound.relative):.2g} of {bound.terms} max|{a}| max|{b}|, "
-        f"{bound.roundings} roundings amplified {float(bound.amplification):.4g} times"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """An absolute error of ``relative * terms * max|data| * max|window|`` at most.
-
-    ``terms`` is how many products a sum has; ``roundings`` how many errors of at most the unit
-    roundoff lie on a way from an element to a result; ``amplification`` the sum of magnitudes of
-    the transformed products of one tile and one term, by the magnitudes of the elements.
-    """
-
-    relative: Fraction
-    terms: int
-    roundings: int
-    amplification: Fraction
-
-
-def error_bound(
-    kernel: Kernel, number: int, convolution: Convolution, tiled: tuple[Tiled, ...]
-) -> Bound | None:
-    """Return how far a result may be from the exact one; None where a sum has symbolic extents.
-
-    Every result is a sum of products of elements and coefficients, each with a factor
-    ``(1 + d1)...(1 + dk)``, ``|d| <= u``; so its error is at most gamma(k) = k u / (1 - k u) times
-    the sum of the magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), which
-    over a tile is at most max_i sum_k |A[i][k]| (sum_j |G[k][j]|) (sum_l |B[k][l]|) for each slide.
-    """
-    statement = kernel.statements[number]
-    sizes = extents(statement)
-    taps = {slide.tap for slide in convolution.slides}
-    inner = [sizes[v].constant for v in reduction_variables(statement) if v not in taps]
-    numbers = [size for size in inner if size is not None]
-    if len(numbers) < len(inner):
-        return None
-    count, unit = prod(numbers), statement.target.dtype.epsilon
-    roundings = count + 2 + sum(_roundings(tile.transforms) for tile in tiled)
-    amplification = Fraction(1)
-    for tile in tiled:
-        amplification *= tile.transforms.amplification
-    gamma = roundings * unit / (1 - roundings * unit)
-    terms = count * prod(tile.slide.taps for tile in tiled)
-    return Bound(gamma * amplification * count / terms, terms, roundings, amplification)
-
-
-def _roundings(found: Transforms) -> int:
-    """Return the roundings on the longest way through the three transforms of a slide.
-
-    A combination of n terms has n - 1 sums, and two products whose coefficients are rounded too.
-    """
-    return sum(
-        max(sum(map(bool, row)) for row in rows) - 1 + 4
-        for rows in (found.output, found.window, found.data)
-    )

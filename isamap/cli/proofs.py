@@ -61,7 +61,8 @@ def all_lines(proved: Iterable[ProvedMapping]) -> list[str]:
 
 def _heading(subject: str, certificate: Certificate) -> str:
     from isamap.ir.printer import print_statement
-    from isamap.proof.evidence import CODE, subjects
+    from isamap.proof.claim import CODE
+    from isamap.proof.evidence import subjects
 
     kernel = certificate.evidence.mapped
     names = subjects(kernel)

@@ -1,6 +1,7 @@
 """``isamap prove``: the certificate of a mapped kernel, made or checked again."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ Examples
   isamap prove mm.ir --hw gemm16
   isamap prove mm.ir --hw x86_avx512 --set M=61 --save mm.proof.json
   isamap prove --check mm.proof.json
+  isamap prove --check mm.proof.json mm.ir --hw x86_avx512 --set M=61
 """
 
 _SHOWN = 5
@@ -47,7 +49,8 @@ _CODES = {"proved": 0, "refuted": 4, "unknown": 6}
     "checked",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Check a saved certificate, and nothing else: derive its claims anew and prove them.",
+    help="Check a saved certificate in place of mapping: derive its claims anew and prove them. "
+    "With KERNEL.ir or --hw, also that it is about these.",
 )
 @click.option(
     "--timeout",
@@ -78,9 +81,10 @@ def command(
 
     limits = Limits(milliseconds=timeout)
     if checked is not None:
-        if path is not None or hardware is not None or save is not None or everything:
-            raise click.UsageError("--check FILE takes no kernel, --hw, --save or --all.")
-        return _check(checked, limits, as_json)
+        if save is not None or everything:
+            raise click.UsageError("--check FILE takes no --save or --all.")
+        expected = _Expected(path, dict(sizes), name, hardware, trust)
+        return _check(checked, expected, limits, as_json)
     if path is None or hardware is None:
         raise click.UsageError("KERNEL.ir and --hw are needed, or --check FILE.")
     from isamap.cli.output import check_file
@@ -114,28 +118,46 @@ def command(
     return max(_code(certificate), 4 if "refuted" in found else 6 if "unknown" in found else 0)
 
 
-def _check(path: Path, limits: "Limits", as_json: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What a saved proof should be about; nothing where that is not said."""
+
+    kernel: Path | None
+    sizes: dict[str, int]
+    name: str | None
+    hardware: str | None
+    trust: bool
+
+
+def _check(path: Path, expected: _Expected, limits: "Limits", as_json: bool) -> int:
     from isamap.cli.proofs import proof_lines
     from isamap.diagnostics import fail
-    from isamap.proof.recheck import recheck
+    from isamap.pipeline.source import load_hardware, load_kernel
+    from isamap.proof.recheck import foreign, recheck
     from isamap.proof.saved import certificate_json, load
 
     with progress() as tell:
         tell("read")
         data = load(path)
+        kernel = machine = None
+        if expected.kernel is not None:
+            kernel = load_kernel(expected.kernel, expected.sizes, expected.name)
+        if expected.hardware is not None:
+            machine = load_hardware(expected.hardware, expected.trust)
         tell("prove")
         found = recheck(data, limits)
+        differences = (*foreign(data, kernel, machine), *found.differences)
     if as_json:
         document = certificate_json(found.certificate)
-        click.echo(json.dumps({**document, "differences": list(found.differences)}, indent=2))
+        click.echo(json.dumps({**document, "differences": list(differences)}, indent=2))
     else:
         click.echo("\n".join(proof_lines(found.certificate)))
-    for difference in found.differences[:_SHOWN]:
+    for difference in differences[:_SHOWN]:
         click.echo(fail("E775", f"{path}: {difference}").render(), err=True)
-    if (more := len(found.differences) - _SHOWN) > 0:
+    if (more := len(differences) - _SHOWN) > 0:
         click.echo(f"and {more} more", err=True)
     code = _code(found.certificate)
-    return code if code == 4 else 1 if found.differences else code
+    return code if code == 4 else 1 if differences else code
 
 
 def _code(certificate: "Certificate") -> int:

@@ -8,6 +8,7 @@ from isamap.mapping.matching import Mapping
 from isamap.pipeline.result import Result
 from isamap.proof.certificate import Certificate, Limits, certify, decide
 from isamap.proof.claim import Claim
+from isamap.proof.demands import mapping_demands
 from isamap.proof.evidence import Evidence, mapping_obligations
 
 QUICK = Limits(milliseconds=2000, seconds=1.0, calls=2_000, iterations=500_000, smaller=False)
@@ -41,5 +42,8 @@ def prove_mappings(result: Result, limits: Limits | None = None) -> Iterator[Pro
     bound = bind_extents(result.mapped)
     for statement in result.statements:
         for mapping in statement.mappings:
-            found = mapping_obligations(mapping, bound, statement.name)
+            found = (
+                *mapping_obligations(mapping, bound, statement.name),
+                *mapping_demands(mapping, {}, bound.permissions, statement.name),
+            )
             yield ProvedMapping(statement.name, mapping, decide(found, limits or Limits()))

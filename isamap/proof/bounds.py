@@ -66,7 +66,7 @@ def _bounds(
             outside = f"(or (< (+ {address} {number(low)}) 0) (>= (+ {address} {high}) {size}))"
             cases.append(conjunction([*terms.context(key.context), outside]))
         claim = f"every access to {array.name} lies within its {array.size} elements"
-        yield from _in_parts("bounds", claim, cases, terms, lowered)
+        yield from in_parts("bounds", claim, cases, terms, lowered)
 
 
 def _grouped(touch: Touch) -> tuple[_Group, int, int]:
@@ -114,7 +114,7 @@ def _alignment(
                 names.setdefault(entry.name)
     if cases:
         claim = f"operands of {', '.join(names)} begin at elements of their alignment"
-        yield from _in_parts("alignment", claim, [*cases], terms, lowered)
+        yield from in_parts("alignment", claim, [*cases], terms, lowered)
 
 
 def _extents(
@@ -141,10 +141,10 @@ def _extents(
             names.setdefault(f"{extent.name} of {entry.name}")
     if cases:
         claim = f"{', '.join(names)} is in its range"
-        yield from _in_parts("extents", claim, [*cases], terms, lowered)
+        yield from in_parts("extents", claim, [*cases], terms, lowered)
 
 
-def _in_parts(
+def in_parts(
     name: str, claim: str, cases: list[str], terms: Terms, lowered: LoweredKernel
 ) -> Iterator[Lemma]:
     """Yield a claim as lemmas of a few cases each: many products at once are hard to decide."""

@@ -1,6 +1,6 @@
 """A certificate: the claims about a mapped kernel with their proofs, and how both were run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from time import perf_counter, process_time
@@ -73,12 +73,7 @@ def certify(evidence: Evidence, limits: Limits | None = None) -> Certificate:
     return Certificate(evidence, claims, run_field(evidence, limits))
 
 
-def run_field(
-    evidence: Evidence,
-    limits: Limits,
-    sizes: Sequence[Mapping[str, int]] | None = None,
-    seeds: Sequence[int] = (0, 1),
-) -> FieldCheck:
+def run_field(evidence: Evidence, limits: Limits, seeds: Sequence[int] = (0, 1)) -> FieldCheck:
     """Run kernel and code modulo a prime; at smaller sizes where these take too long."""
 
     def run(one: Evidence) -> FieldCheck:
@@ -89,8 +84,7 @@ def run_field(
                 kernel,
                 one.machine,
                 one.lowered,
-                sizes,
-                seeds,
+                seeds=seeds,
                 calls=limits.calls,
                 iterations=limits.iterations,
                 written=written,
@@ -113,10 +107,10 @@ def run_field(
     check = run(evidence)
     if check.verdict != "not run" or not limits.smaller:
         return check
-    for smaller, sizes_of in reduced(evidence):
+    for smaller, sizes in reduced(evidence):
         small = run(smaller)
         if small.verdict != "not run":
-            told = ", ".join(f"{name}={value}" for name, value in sizes_of.items())
+            told = ", ".join(f"{name}={value}" for name, value in sizes.items())
             text = f"with {told}, lowered by the same schedule"
             return replace(small, text=f"{small.text}, {text}" if small.text else text)
     return check

@@ -10,6 +10,9 @@ Decision: TypeAlias = Literal["proved", "refuted", "unknown", "assumed", "noted"
 
 Method: TypeAlias = Literal["solver", "checker", "data flow", "intervals", "runs", "none"]
 
+CODE = "code"
+"""The subject of claims about the lowered kernel."""
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:

@@ -24,19 +24,17 @@ from isamap.mapping.matching import Mapping, Matching
 from isamap.mapping.tiles.shared import wholly_shared
 from isamap.proof.ahead import faults_ahead
 from isamap.proof.bounds import memory_lemmas
-from isamap.proof.claim import Claim, Decision, Obligation, Open
+from isamap.proof.claim import CODE, Claim, Decision, Obligation, Open
+from isamap.proof.demands import code_demands, mapping_demands
 from isamap.proof.fusion import fusion_obligations
 from isamap.proof.numbers import float_notes, integer_obligations
 from isamap.proof.parallel import parallel_lemmas
-from isamap.proof.partition import partition_lemmas
+from isamap.proof.partition import cuts, partition_lemmas
 from isamap.proof.registers import register_flow
 from isamap.proof.walk import UNBOUNDED, Malformed, sites
 from isamap.rewrite.rule import Rewriting
 from isamap.schedule.schedule import Schedule
 from isamap.solver.lemma import Lemma
-
-CODE = "code"
-"""The subject of claims about the lowered kernel."""
 
 _POINTS = 1 << 16
 """Iterations of an instruction up to which a mapping is checked on its tile point by point."""
@@ -78,6 +76,7 @@ def obligations(evidence: Evidence) -> tuple[Obligation, ...]:
             continue
         if schedule.within is None:
             found += mapping_obligations(mapping, bound, name)
+            found += mapping_demands(mapping, cuts(schedule), bound.permissions, name)
             found += [Open(name, lemma) for lemma in partition_lemmas(schedule)]
         else:
             found += fusion_obligations(bound, evidence.schedule, at)
@@ -183,6 +182,9 @@ def _code(evidence: Evidence, bound: Kernel) -> Iterator[Obligation]:
             yield Claim(CODE, lemma.name, lemma.claim, "none", "assumed", detail=detail)
         else:
             yield Open(CODE, lemma)
+    needles = [s.mapping.matching.needle for s in evidence.schedule.statements]
+    mapped = frozenset(name for needle in needles for name in parts_of(needle))
+    yield from code_demands(bound, machine, lowered, found, mapped)
     if lowered.prepare or lowered.prepared:
         yield _ahead(machine, lowered)
     flow = register_flow(machine, lowered)

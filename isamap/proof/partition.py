@@ -14,10 +14,15 @@ def partition_lemmas(schedule: StatementSchedule) -> tuple[Lemma, ...]:
     """
     lemmas = []
     extents = {v.name: v.extent for v in schedule.mapping.matching.statement.variables}
-    for name, extent in extents.items():
-        for step in _steps(name, schedule):
-            lemmas.append(_cut(name, extent, step))
+    for name, steps in cuts(schedule).items():
+        lemmas += [_cut(name, extents[name], step) for step in steps]
     return tuple(lemmas)
+
+
+def cuts(schedule: StatementSchedule) -> dict[str, tuple[int, ...]]:
+    """Return for each variable the steps into which its range is cut, its tile last."""
+    variables = schedule.mapping.matching.statement.variables
+    return {v.name: _steps(v.name, schedule) for v in variables}
 
 
 def _steps(name: str, schedule: StatementSchedule) -> tuple[int, ...]:

@@ -5,11 +5,13 @@ from dataclasses import replace
 from math import lcm
 
 from isamap.diagnostics import IsamapError
+from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import var
 from isamap.ir.nodes import Expr, Kernel, Op, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import bind_extents, zero_based
 from isamap.lower.lower import lower
+from isamap.lower.nodes import LoweredKernel
 from isamap.mapping import matching
 from isamap.proof.evidence import Evidence
 from isamap.rewrite.apply import again
@@ -31,9 +33,12 @@ def reduced(evidence: Evidence) -> Iterator[tuple[Evidence, dict[str, int]]]:
 
     The schedule stays: with fewer full steps of each range, or, where rules have rewritten the
     kernel, at small sizes, for which it is rewritten again by the same rules.  Nothing is yielded
-    where nothing can be reduced: extents without a name, statements that are computed together.
+    where nothing can be reduced: extents without a name, statements that are computed together,
+    code that is not what the schedule is lowered to, of which smaller code would say nothing.
     """
     if evidence.mapped != _last(evidence.kernel, evidence.rewritings):
+        return
+    if _lowered(evidence.mapped, evidence.machine, evidence.schedule) != evidence.lowered:
         return
     if not evidence.rewritings:
         every = [_fewer_steps(evidence)]
@@ -80,9 +85,8 @@ def _at(evidence: Evidence, smaller: Mapping[str, int]) -> Evidence | None:
             )
         )
     )
-    try:
-        lowered = lower(mapped, evidence.machine, schedule)
-    except IsamapError:
+    lowered = _lowered(mapped, evidence.machine, schedule)
+    if lowered is None:
         return None
     return Evidence(small, rewritings, mapped, evidence.machine, schedule, lowered)
 
@@ -112,6 +116,13 @@ def _rewritten(evidence: Evidence, kernel: Kernel) -> tuple[Rewriting, ...] | No
 def _texts(kernel: Kernel) -> list[tuple[str, ...]]:
     """Return the statements without the ranges of their variables."""
     return [(print_expr(s.target), s.reduction, print_expr(s.value)) for s in kernel.statements]
+
+
+def _lowered(kernel: Kernel, machine: Accelerator, schedule: Schedule) -> LoweredKernel | None:
+    try:
+        return lower(kernel, machine, schedule)
+    except IsamapError:
+        return None  # The schedule does not fit these sizes.
 
 
 def _step(kernel: Kernel, schedule: Schedule, name: str) -> int:

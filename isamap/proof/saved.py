@@ -27,7 +27,7 @@ from isamap.rewrite.rule import Rewriting
 from isamap.schedule.schedule import Schedule
 from isamap.text.load import parse_instructions, parse_module
 
-VERSION = 1
+VERSION = 2
 """The version of the format."""
 
 
@@ -85,16 +85,19 @@ def _hardware(evidence: Evidence) -> dict[str, Any]:
         "name": machine.name,
         "digest": machine.digest,
         "storages": encode(machine.storages),
-        "instructions": [
-            {
-                "name": entry.name,
-                "semantics": print_instruction(entry.instruction),
-                "align": dict(entry.align),
-                "same": list(entry.same),
-                "constraints": encode(entry.constraints),
-            }
-            for entry in entries
-        ],
+        "instructions": [instruction_json(entry) for entry in entries],
+    }
+
+
+def instruction_json(entry: Entry) -> dict[str, Any]:
+    """Return what a proof uses of an instruction."""
+    return {
+        "name": entry.name,
+        "semantics": print_instruction(entry.instruction),
+        "align": dict(entry.align),
+        "same": list(entry.same),
+        "constraints": encode(entry.constraints),
+        "throughput": encode(entry.throughput),
     }
 
 
@@ -156,6 +159,14 @@ def read_claims(data: Mapping[str, Any]) -> tuple[Claim, ...]:
         raise _wrong("E773", f"claims: {error!r}") from None
 
 
+def read_field(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a document says about its runs."""
+    found = data.get("field")
+    if not isinstance(found, dict) or "verdict" not in found:
+        raise _wrong("E773", f"field: {found!r} is no outcome of runs")
+    return found
+
+
 def _kernel(text: str) -> Kernel:
     try:
         (kernel,) = parse_module(text, "kernel").kernels
@@ -176,21 +187,21 @@ def _machine(data: Mapping[str, Any]) -> Accelerator:
             raise CertificateError(error.diagnostics) from None
         if [instruction.name for instruction in found] != [one["name"]]:
             raise _wrong("E773", f"{place}.semantics is not of {one['name']}")
-        # What an instruction costs is no part of a proof.
-        cost = Fraction(1)
+        # What it costs proves nothing, but lowering chooses movements by it: see reduced.py.
         entries.append(
             Entry(
                 found[0],
-                cost,
-                cost,
+                decode(one["throughput"], {}, f"{place}.throughput"),
+                Fraction(1),
                 align=dict(one["align"]),
                 same=tuple(one["same"]),
                 constraints=decode(one["constraints"], {}, f"{place}.constraints"),
             )
         )
     name = str(data["name"])
+    clock = Fraction(1)
     return Accelerator(
-        name, "", storages, (), tuple(entries), None, cost, digest=str(data["digest"])
+        name, "", storages, (), tuple(entries), None, clock, digest=str(data["digest"])
     )
 
 

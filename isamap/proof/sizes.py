@@ -39,7 +39,7 @@ def covering_sizes(
         if not is_affordable(kernel, lowered, symbols, calls, iterations):
             continue
         executed = set(_executed(lowered.code, dict(values)))
-        if executed - covered:
+        if executed - covered or not chosen:  # Code that does nothing is run, too.
             covered |= executed
             chosen.append(symbols)
     return chosen

@@ -163,10 +163,14 @@ def test_a_certificate_is_saved_and_checked_in_another_process(
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
     assert "proved: of its claims" in again.stdout
+    assert isamap("prove", "--check", str(path), kernel, "--hw", machine).code == 0
+    foreign = isamap("prove", "--check", str(path), "--hw", "gemm16")
+    assert foreign.code == 1
+    assert "error[E775]" in foreign.err
     path.write_text(path.read_text().replace("one element of the kernel's", "no element"))
     wrong = isamap("prove", "--check", str(path))
     assert wrong.code == 1
     assert "error[E775]" in wrong.err
     assert isamap("prove", "--check", str(tmp_path / "none.json")).code == 1
-    assert isamap("prove", "--check", str(path), "--hw", machine).code == 2
+    assert isamap("prove", "--check", str(path), "--save", str(path)).code == 2
     assert isamap("prove", "--hw", machine).code == 2

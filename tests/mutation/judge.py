@@ -21,6 +21,8 @@ from isamap.ir.statements import accesses
 from isamap.lower.nodes import LoweredKernel
 from isamap.proof.ahead import faults_ahead
 from isamap.proof.bounds import memory_lemmas
+from isamap.proof.claim import Claim, Open
+from isamap.proof.demands import code_demands
 from isamap.proof.field import ITERATIONS, field_check
 from isamap.proof.parallel import parallel_lemmas
 from isamap.proof.registers import register_flow
@@ -73,7 +75,11 @@ def caught(of: Subject, mutant: LoweredKernel) -> str:
         return "proof: a register is read before it is written"
     if faults_ahead(of.machine, mutant):
         return "proof: what is prepared does not hold for all calls"
-    lemmas = memory_lemmas(of.kernel, of.machine, mutant, found)
+    demands = tuple(code_demands(of.kernel, of.machine, mutant, found, frozenset()))
+    if any(isinstance(claim, Claim) and claim.verdict == "refuted" for claim in demands):
+        return "proof: operands are not one register"
+    lemmas = [claim.lemma for claim in demands if isinstance(claim, Open)]
+    lemmas += memory_lemmas(of.kernel, of.machine, mutant, found)
     for lemma in (*lemmas, *parallel_lemmas(of.kernel, of.machine, mutant, found)):
         if (verdict := prove(lemma).verdict) != "proved":
             return f"proof: {lemma.name} is {verdict}"

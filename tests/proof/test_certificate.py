@@ -12,13 +12,15 @@ import pytest
 
 from isamap.diagnostics import CertificateError
 from isamap.ir.nodes import Kernel
+from isamap.lower.nodes import Call, Loop, LoweredKernel, Node, Scope
 from isamap.pipeline.prove import prove_mappings, prove_result
 from isamap.proof.certificate import Certificate, Limits, certify, merged
 from isamap.proof.codec import Unreadable, decode, encode
+from isamap.proof.evidence import Evidence
 from isamap.proof.field import field_check
-from isamap.proof.recheck import recheck
-from isamap.proof.saved import certificate_json, load, read_evidence, save
-from tests.proof.samples import BYTES, FIXED, POOL, SAME, SYMBOLIC, kernel, machine, mapped
+from isamap.proof.recheck import foreign, recheck
+from isamap.proof.saved import VERSION, certificate_json, load, read_evidence, save
+from tests.proof.samples import BYTES, FIXED, POOL, SAME, SYMBOLIC, changed, kernel, machine, mapped
 
 LIMITS = Limits(calls=20_000, iterations=10**6)
 LONG = """kernel long(K) {
@@ -124,6 +126,19 @@ def change_field(data: dict[str, Any]) -> None:
     data["field"]["verdict"] = "differs"
 
 
+def no_seeds(data: dict[str, Any]) -> None:
+    data["field"]["seeds"] = []
+
+
+def other_runs(data: dict[str, Any]) -> None:
+    data["field"]["probability"] = 0.0
+
+
+def change_detail(data: dict[str, Any]) -> None:
+    claim = next(c for c in data["claims"] if c["verdict"] == "noted")
+    claim["detail"] = "nothing rounds"
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -134,6 +149,9 @@ def change_field(data: dict[str, Any]) -> None:
         (swap_axes, "refuted"),
         (change_kernel, "is missing|refuted"),
         (change_field, "field:"),
+        (no_seeds, "field: its seeds"),
+        (other_runs, "field: its probability"),
+        (change_detail, "with the detail"),
     ],
 )
 def test_what_was_changed_is_told(change: Callable[[dict[str, Any]], None], told: str) -> None:
@@ -201,7 +219,7 @@ def test_files_that_are_no_certificate(tmp_path: Path) -> None:
             load(path)
     save(proved(FIXED, "x86_avx512"), path)
     assert load(path) == document()
-    path.write_text(path.read_text().replace('"version": 1', '"version": 99'))
+    path.write_text(path.read_text().replace(f'"version": {VERSION}', '"version": 99'))
     with pytest.raises(CertificateError, match="version 99"):
         load(path)
 
@@ -212,6 +230,69 @@ def test_other_code_is_refuted_even_with_a_right_digest() -> None:
     other = mapped(FIXED.replace("M = 21", "M = 30"), "x86_avx512").lowered
     found = certify(replace(evidence, lowered=other), LIMITS)
     assert found.verdict == "refuted"
+
+
+def stale(node: Node) -> Node | None:
+    """Let a product take the accumulator of another one."""
+    match node:
+        case Scope(_, body) | Loop(_, _, body, _):
+            sums = [n for n in body if isinstance(n, Call) and "fmadd" in n.instruction]
+            if len(sums) < 2:
+                return None
+            first, second = sums[:2]
+            other = tuple(
+                (name, first.operand(name) if name == "c" else place)
+                for name, place in second.operands
+            )
+            changed_body = tuple(replace(n, operands=other) if n is second else n for n in body)
+            return replace(node, body=changed_body)
+        case _:
+            return None
+
+
+def forged(evidence: Evidence, lowered: LoweredKernel, limits: Limits) -> dict[str, Any]:
+    """Return a certificate of other code, made to look right."""
+    bad = certify(replace(evidence, lowered=lowered), limits)
+    return dict(json.loads(json.dumps(certificate_json(bad))))
+
+
+@pytest.mark.parametrize("sizes", [[], [{"M": 1, "N": 1, "K": 1}]])
+def test_runs_are_made_at_sizes_and_seeds_of_their_own(sizes: list[dict[str, int]]) -> None:
+    evidence = proved(SYMBOLIC, "x86_avx512").evidence
+    data = forged(evidence, changed(evidence.lowered, stale), LIMITS)
+    data["field"] |= {"verdict": "agrees", "seeds": [] if not sizes else [0], "sizes": sizes}
+    data["verdict"] = "proved"
+    found = recheck(data, LIMITS)
+    assert found.certificate.verdict == "refuted"
+    assert any("the check differs" in text for text in found.differences)
+
+
+def test_code_that_does_nothing_is_run() -> None:
+    evidence = proved(FIXED, "x86_avx512").evidence
+    empty = replace(evidence.lowered, body=(), prepare=())
+    assert certify(replace(evidence, lowered=empty), LIMITS).field.verdict == "differs"
+
+
+def test_smaller_code_says_nothing_of_code_that_the_schedule_does_not_give() -> None:
+    limits = Limits(calls=4000)
+    result = mapped(FIXED.replace("M = 21", "M = 210"), "x86_avx512")
+    evidence = prove_result(result, limits).evidence
+    other = replace(evidence, lowered=changed(evidence.lowered, stale))
+    assert certify(other, limits).field.verdict == "not run"
+
+
+def test_a_certificate_of_another_kernel_or_machine_is_told() -> None:
+    data = document()
+    same = kernel(FIXED), machine("x86_avx512")
+    assert list(foreign(data, *same)) == []
+    (told,) = foreign(data, kernel(SYMBOLIC), None)
+    assert told.startswith("kernel:")
+    told, *_ = foreign(data, None, machine("gemm16"))
+    assert "hardware.storages" in told
+    change = data["hardware"]["instructions"][1]
+    change["semantics"] = change["semantics"].replace("*", "+")
+    (told,) = foreign(data, *same)
+    assert "has other semantics in x86_avx512" in told
 
 
 # --- numbers ------------------------------------------------------------------------------------

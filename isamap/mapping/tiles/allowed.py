@@ -1,7 +1,7 @@
 """What a tile must obey besides the laws: an instruction's own tables and its constraints."""
 
-from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Dict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -154,15 +154,25 @@ def _elements(
 # --- constraints ----------------------------------------------------------------------------------
 def _constraint_refusal(mapping: Mapping) -> str:
     """Return which constraint a tile breaks, in its whole or in a short tile at an end."""
-    entry = mapping.matching.needle.entry
-    if not entry.constraints:
+    if not mapping.matching.needle.entry.constraints:
         return ""
+    broken = broken_constraint(mapping, {name: () for name in mapping.matching.inner})
+    return broken if broken is not None else "its constraints: too many short tiles to look at"
+
+
+def broken_constraint(mapping: Mapping, steps: Dict[str, Sequence[int]]) -> str | None:
+    """Return which constraint some tile breaks, or nothing; None where there are too many tiles.
+
+    ``steps`` are those into which the range of each inner variable is cut before it is cut into
+    tiles, outermost first: each leaves a short tile at its own end.
+    """
+    entry = mapping.matching.needle.entry
     inner = mapping.matching.inner
     axes = mapping.matching.needle.axes
     forms = {a.name: [row(f, inner) for f in mapping.matching.on_axis(a.name)] for a in axes}
-    lives = list(_live_extents(mapping))
+    lives = [_live_extents(mapping, name, steps[name]) for name in inner]
     if prod(len(own) for own in lives) > MOST_TAILS:
-        return "its constraints: too many short tiles to look at"
+        return None
     bounds = _bounding(entry)
     for live in product(*lives):
         used = {name: axis_extent(own, live) for name, own in forms.items()}
@@ -178,15 +188,17 @@ def _constraint_refusal(mapping: Mapping) -> str:
     return ""
 
 
-def _live_extents(mapping: Mapping) -> Iterator[tuple[int, ...]]:
-    """Yield for each inner variable how many iterations of it one tile may have."""
+def _live_extents(mapping: Mapping, name: str, steps: Sequence[int]) -> tuple[int, ...]:
+    """Return how many iterations of an inner variable one tile may have."""
     extents = {v.name: v.extent.constant for v in mapping.matching.statement.variables}
-    for name in mapping.matching.inner:
-        tile, extent = mapping.tile[name], extents[name]
-        if extent is None:
-            yield tuple(range(1, tile + 1))
-        else:
-            yield tuple({min(tile, extent), extent % tile or min(tile, extent)})
+    tile, extent = mapping.tile[name], extents[name]
+    if extent is None:
+        return tuple(range(1, tile + 1))
+    lengths = {extent}
+    for step in (*steps, tile):
+        whole = {step for length in lengths if length >= step}
+        lengths = whole | {length % step for length in lengths if length % step}
+    return tuple(sorted(lengths))
 
 
 def _bounding(entry: Entry) -> dict[str, str]:

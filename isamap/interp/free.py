@@ -32,6 +32,8 @@ _KEEPING = frozenset({"round", "floor", "ceil", "trunc", "sat"})
 """Operations that leave whole numbers within their type's range alone."""
 _ODD = frozenset({"tanh", "sqrt", "erf"})
 """Other operations that leave 0 alone."""
+_VANISHING = frozenset({"exp", "sigmoid"})
+"""Operations that are 0 of the least infinity."""
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
@@ -77,14 +79,17 @@ class Free(Field):
             case "select":
                 return lambda c, a, b: np.asarray(np.where(c != 0, a, b))
             case "<<" | ">>" | "//" | "%":
-                return lambda a, b: self._hash(op, a, b)
+                return lambda a, b: self._of_zero(op, a, b)
             case "abs":
                 return lambda x: self._absolute(x)
             case "+" | "-" if result.is_float:
                 return self._sum(op)
             case "neg" if result.is_float:
                 return self._opposite
-            case "+" | "-" | "*" | "neg" | "fma" | "/":
+            case "/":
+                divide = Field.operation(self, op, arguments, result)
+                return lambda a, b: self._over_infinity(divide, a, b)
+            case "+" | "-" | "*" | "neg" | "fma":
                 return Field.operation(self, op, arguments, result)
             case "cast":
                 return lambda x: x
@@ -116,7 +121,20 @@ class Free(Field):
             return np.asarray(np.where((signed >= low) & (signed <= high), x, hashed))
         if op in _ODD:
             return np.asarray(np.where(x == 0, x, hashed))
+        if op in _VANISHING:
+            return np.asarray(np.where(x == np.uint64(_SPECIAL["-inf"]), _ZERO, hashed))
         return hashed
+
+    def _of_zero(self, op: str, a: Values, b: Values) -> Values:
+        """Return shifts and divisions of integers: 0 where 0 is shifted or divided, or divides."""
+        nothing = a == 0 if op in ("<<", ">>") else (a == 0) | (b == 0)
+        return np.asarray(np.where(nothing, _ZERO, self._hash(op, a, b)))
+
+    def _over_infinity(self, divide: Callable[..., Values], a: Values, b: Values) -> Values:
+        """Return quotients, 0 where a finite number is divided by an infinity."""
+        infinities = [np.uint64(_SPECIAL[name]) for name in ("-inf", "inf")]
+        vanishes = np.isin(b, infinities) & ~np.isin(a, infinities)
+        return np.asarray(np.where(vanishes, _ZERO, divide(a, b)))
 
     def _absolute(self, x: Values) -> Values:
         """Return small numbers without sign, of others a function that is one of x and of -x."""
@@ -223,6 +241,7 @@ class Free(Field):
         return result
 
 
+_ZERO = np.uint64(0)
 _U64: np.dtype[Any] = np.dtype(np.uint64)
 _MIXER = np.asarray(0x1B873593CC9E2D51 % MERSENNE, np.uint64)
 _SPECIAL = {

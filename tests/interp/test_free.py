@@ -97,3 +97,31 @@ def test_comparisons_agree_with_each_other() -> None:
 
 def test_infinities_are_constants() -> None:
     assert free().constant(Literal("inf", FLOAT)) != free().constant(Literal("-inf", FLOAT))
+
+
+@pytest.mark.parametrize("op", ["<<", ">>", "//", "%"])
+def test_zero_stays_zero(op: str) -> None:
+    f = free().operation(op, (INT, INT), INT)
+    a, b, _ = NUMBERS
+    zero = np.zeros_like(a)
+    assert not f(zero, b).any()
+    assert (f(a, zero) == 0).all() == (op in ("//", "%"))
+    assert f(a, b).all()
+    assert not np.array_equal(f(a, b), f(b, a))
+
+
+@pytest.mark.parametrize("op", ["exp", "sigmoid"])
+def test_nothing_is_left_of_minus_infinity(op: str) -> None:
+    f = free().operation(op, (FLOAT,), FLOAT)
+    assert f(free().constant(Literal("-inf", FLOAT))) == 0
+    assert f(NUMBERS[0]).all()
+
+
+def test_a_finite_number_over_infinity_is_zero() -> None:
+    f = free().operation("/", (FLOAT, FLOAT), FLOAT)
+    inf, low = (free().constant(Literal(text, FLOAT)) for text in ("inf", "-inf"))
+    a, b, _ = NUMBERS
+    assert not f(a, np.broadcast_to(inf, a.shape)).any()
+    assert not f(a, np.broadcast_to(low, a.shape)).any()
+    assert f(a, b).all()
+    assert f(inf, inf) == 1

@@ -117,7 +117,12 @@ def runs_right(
     }
 
     def over_axes(found: Reduce, terms: Array) -> Array:
-        gone = [d for d, axis in enumerate(needle.axes) if axis.name in found.variables]
+        # A merged axis is reduced as all of its parts are.
+        gone = [
+            d
+            for d, axis in enumerate(needle.axes)
+            if any(piece in found.variables for piece, _ in axis.pieces)
+        ]
         spread = np.broadcast_to(terms, [rooms[n] for n in order])
         result: Array = COMBINE[found.reduction].reduce(spread, axis=tuple(gone), keepdims=True)
         return result

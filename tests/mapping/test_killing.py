@@ -1,7 +1,9 @@
 """Constants that silence an instruction's body, and what lowering must put into dead elements."""
 
+import numpy as np
 import pytest
 
+from isamap.interp.arithmetic import declared
 from isamap.ir.dtype import DTYPES
 from isamap.ir.index import const
 from isamap.ir.nodes import Literal, Op, Permissions, Reduction, Statement, Variable
@@ -58,6 +60,60 @@ def test_infinite_floats_need_both() -> None:
     assert sets(body("*", "f32"), "+=", finite=False) == [["a", "b"]]
     assert sets(body("*", "s32"), "+=", finite=False) == [["a"], ["b"]]
     assert sets(body("max", "f32"), "min=", finite=False) == [["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    ("op", "reduction", "dtype", "expected"),
+    [
+        ("<", "+=", "s32", [["a"], ["b"]]),
+        ("<=", "+=", "f32", [["a", "b"]]),  # the ends make it true, not false
+        (">", "+=", "u8", [["a"], ["b"]]),
+        ("<=", "*=", "f32", [["a"], ["b"]]),
+        (">=", "*=", "s8", [["a"], ["b"]]),
+        ("==", "+=", "s8", [["a", "b"]]),
+        ("//", "+=", "s32", [["a"], ["b"]]),
+        ("%", "or=", "u8", [["a"], ["b"]]),
+        ("<<", "+=", "s16", [["a"]]),
+        (">>", "xor=", "u16", [["a"]]),
+        ("/", "+=", "f32", [["b"]]),
+    ],
+)
+def test_killed_by_what_never_holds(
+    op: str, reduction: Reduction, dtype: str, expected: list[list[str]]
+) -> None:
+    """Each set also silences the interpreter's operation on all kinds of values of the others."""
+    a, b = DTYPES[dtype], DTYPES[dtype]
+    compares = op in ("<", "<=", ">", ">=", "==")
+    inner = Op(op, (access("a[k]", a), access("b[k]", b)), BOOL if compares else a)
+    value = Op("cast", (inner,), DTYPES["s32"]) if compares else inner
+    assert sets(value, reduction) == expected
+    ends = [-np.inf, np.inf, 0.5] if a.is_float else [a.lowest, a.highest]
+    live = np.array([-3, 0, 1, 7, 100] if a.kind != "unsigned" else [0, 1, 7, 100, 31])
+    compute = declared().operation(op, (a, b), inner.dtype)
+    for filling in best_fillings(value, reduction, ("a", "b"), (), True):
+        held = {name: declared().constant(literal) for name, literal in filling.constants}
+        for killing in filling.sets:
+            # What is live is finite, as the kernel permits one to assume.
+            others = np.append(live, [e for e in ends if np.isfinite(e)]).astype(a.numpy)
+            left, right = (
+                np.broadcast_to(held[n], others.shape) if n in killing else others for n in "ab"
+            )
+            identity = 1 if reduction == "*=" else 0
+            with np.errstate(all="ignore"):
+                assert (np.asarray(compute(left, right)).astype(a.numpy) == identity).all()
+
+
+def test_infinite_floats_compare_with_the_ends() -> None:
+    less = Op("cast", (Op("<", (access("a[k]", F32), access("b[k]", F32)), BOOL),), S64)
+    atmost = Op("cast", (Op("<=", (access("a[k]", F32), access("b[k]", F32)), BOOL),), S64)
+    assert sets(less, "+=", finite=False) == [["a"], ["b"]]  # NaN is not less, too
+    assert sets(atmost, "*=", finite=False) == [["a", "b"]]  # but not at most
+
+
+def test_exponential_of_minus_infinity() -> None:
+    difference = Op("exp", (Op("-", (access("a[k]", F32), access("b[k]", F32)), F32),), F32)
+    assert sets(difference, "+=") == [["a"], ["b"]]
+    assert sets(difference, "+=", finite=False) == [["a", "b"]]
 
 
 def test_sum_of_absolute_differences() -> None:

@@ -243,9 +243,27 @@ def _apply(
             return _fits(-value if op == "neg" or value < 0 else value, dtype)
         case "cast" | "sat":
             (value,) = values
-            if value is None or isinstance(value, bool) or args[0].dtype.kind == "bool":
+            if value is None or dtype.kind == "bool":
                 return None
-            return _fits(value, dtype)
+            return _fits(Fraction(value) if isinstance(value, bool) else value, dtype)
+        case "<" | "<=":
+            return _compare(op, values[0], values[1], args[0].dtype, finite)
+        case ">" | ">=":
+            mirrored = "<" if op == ">" else "<="
+            return _compare(mirrored, values[1], values[0], args[0].dtype, finite)
+        case "==" | "!=":
+            return None if None in values else (values[0] == values[1]) == (op == "==")
+        case "<<" | ">>" | "//" | "%":
+            # Of integers, by zero too: 0 comes of 0 whatever the other one is.
+            if values[0] == 0 or (op in ("//", "%") and values[1] == 0):
+                return Fraction(0)
+            return None
+        case "/":
+            return _divide(values[0], values[1], finite)
+        case "exp" | "sigmoid":
+            return Fraction(0) if values[0] == -math.inf else None
+        case "tanh" | "erf" | "sqrt" | "round" | "floor" | "ceil" | "trunc":
+            return Fraction(0) if values[0] == 0 else None
         case "select":
             condition, yes, no = values
             if isinstance(condition, bool):
@@ -281,6 +299,15 @@ def _multiply(values: list[Value | None], dtype: DType, finite: bool) -> Value |
     return None
 
 
+def _divide(left: Value | None, right: Value | None, finite: bool) -> Value | None:
+    """Return a quotient of floats that is 0: of a live number, it may be divided by 0."""
+    of_zero = left == 0 and isinstance(right, Fraction) and right != 0
+    over_infinity = isinstance(right, float) and (
+        isinstance(left, Fraction) or (finite and left is None)
+    )
+    return Fraction(0) if of_zero or over_infinity else None
+
+
 def _add(values: list[Value | None], dtype: DType, finite: bool) -> Value | None:
     left, right = values
     for one, other in ((left, right), (right, left)):
@@ -301,6 +328,24 @@ def _extremum(values: list[Value | None], dtype: DType, sign: int, finite: bool)
         return max(left, right) if sign > 0 else min(left, right)
     if top in (left, right) and (finite or not dtype.is_float):
         return top  # Only a NaN would win.
+    return None
+
+
+def _compare(
+    op: str, left: Value | None, right: Value | None, dtype: DType, finite: bool
+) -> bool | None:
+    """Return the truth of ``left < right`` or ``left <= right`` if it is the same for all values.
+
+    Nothing is less than the least value or exceeds the greatest, and a NaN compares as false.
+    """
+    least, greatest = _extreme(dtype, -1), _extreme(dtype, 1)
+    if left is not None and right is not None:
+        return left < right if op == "<" else left <= right
+    # Of a type without infinities the ends are those of its numbers, and NaN is no number either.
+    if op == "<" and (left == greatest or right == least):
+        return False
+    if op == "<=" and (left == least or right == greatest):
+        return True if finite or not dtype.is_float else None
     return None
 
 

@@ -8,7 +8,7 @@ from isamap.text.tokens import Token
 _WORDS = {
     "TYPE": "a type",
     "FUNCTION": "a function",
-    "LICENCE": "a permission",
+    "LICENCE": "a permission (reassociate, finite, distribute)",
     "ASSIGN": "another assignment",
     "EQUAL": "'='",
     "NAME": "a name",
@@ -20,6 +20,8 @@ _HIDDEN = frozenset(("BAD_NUMBER", "BAD_CHARACTER", "FLOAT", "SPECIAL"))
 _ROLES = frozenset(("IN", "CONST", "OUT", "INOUT", "LOCAL"))
 _DEFINITIONS = frozenset(("KERNEL", "INSTRUCTION", "PROGRAM", "INCLUDE", "ISAMAP"))
 _ATTRIBUTES = frozenset(("PAD", "VALUES", "STRIDES", "ORDER", "AT"))
+_PERMISSIONS = frozenset(("LICENCE", "NO", "APPROXIMATE"))
+_AFTER_PERMISSION = frozenset(("COMMA", "LBRACE"))
 _OPERATORS = frozenset(("STAR", "SLASH", "PERCENT", "PLUS", "MINUS", "VBAR", "CIRCUMFLEX"))
 
 
@@ -65,6 +67,18 @@ def describe_expected(kinds: Iterable[str], tables: Tables) -> str:
     if len(parts) == 1:
         return parts[0]
     return f"{', '.join(parts[:-1])} or {parts[-1]}" if parts else "nothing more"
+
+
+def permission_hint(token: Token, expected: frozenset[str]) -> str | None:
+    """Return where permissions stand and how they are written, for an error that is about them."""
+    among = expected == _AFTER_PERMISSION
+    if among and token.kind in _PERMISSIONS | {"PERMIT"}:
+        return "one 'permit' and commas: permit distribute, no finite, approximate(1e-3)"
+    if among and token.kind == "LPAR":
+        return "extents stand before the permissions: kernel k(N = 8) permit distribute {"
+    if token.kind == "PERMIT":
+        return "permissions stand before the '{': kernel k(N = 8) permit distribute {"
+    return None
 
 
 def _word(kind: str, tables: Tables) -> str:

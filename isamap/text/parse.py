@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from isamap.diagnostics import Collector, Diagnostic, Source, fail
-from isamap.text.expected import describe_expected, describe_found
+from isamap.text.expected import describe_expected, describe_found, permission_hint
 from isamap.text.syntax import Damage, File, StatementItem
 from isamap.text.tables import Tables, load_tables
 from isamap.text.tokens import Places, Token, tokenize
@@ -230,17 +230,24 @@ class Parser:
             return  # told by _close_blocks
         found = describe_found(token)
         message = f"expected {describe_expected(expected, self._tables)}, found {found}"
-        code, hint = "E007", None
+        code, hint = "E007", permission_hint(token, expected)
+        if hint is None:
+            code, hint = self._code_and_hint(position, expected)
+        self._errors.add(fail(code, message, span, hint))
+
+    def _code_and_hint(self, position: int, expected: frozenset[str]) -> tuple[str, str | None]:
+        """Return the code of an unexpected token, and what its writer may have meant."""
+        token = self._tokens[position]
         if "NAME" in expected and token.kind not in ("NAME", "$END") and token.text.isidentifier():
             if not (token.first and token.kind in _DEFINITIONS | _ITEMS):
-                code, hint = "E011", f"{found} is a keyword: choose another name"
+                return "E011", f"{describe_found(token)} is a keyword: choose another name"
         elif token.kind == "EQUAL" and "STAR" in expected:
-            hint = "values are compared with =="
+            return "E007", "values are compared with =="
         elif token.text in _COMPARISONS and "ASSIGN" not in expected:
-            hint = "comparisons do not chain: write (a < b) & (b < c)"
+            return "E007", "comparisons do not chain: write (a < b) & (b < c)"
         elif self._tokens[self._line(position)].kind == "FOR":
-            hint = self._range_hint(position)
-        self._errors.add(fail(code, message, span, hint))
+            return "E007", self._range_hint(position)
+        return "E007", None
 
     def _range_hint(self, position: int) -> str | None:
         """Return how ranges are written, for an error on a line that begins with one."""

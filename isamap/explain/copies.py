@@ -1,6 +1,6 @@
 """Changes of a kernel that first leave in a buffer what a statement then reads."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from isamap.explain.verify import Candidate
@@ -55,39 +55,62 @@ def gathered(kernel: Kernel, number: int, variables: Sequence[str]) -> Iterator[
 
 
 def staged(kernel: Kernel, number: int, matching: Matching) -> Iterator[Candidate]:
-    """Yield the kernel with an operand that has to be computed first in a buffer of its own."""
+    """Yield the kernel with an operand that has to be computed first in a buffer of its own.
+
+    Each operand is tried alone, then all of them, as one left over may be in the way, too.
+    """
     statement = kernel.statements[number]
     extents = {v.name: v for v in statement.variables}
+    parts: dict[Expr, str] = {}
     for operand, bound in matching.operands:
         expr = _part(statement.value, bound)
         if not isinstance(expr, Op) or bound == matching.statement.value:
             continue
-        read = accesses(expr)
-        names = [n for n in extents if any(n in i.names for a in read for i in a.indices)]
-        if any(extents[n].lower != const(0) for n in names):
-            continue
-        stem = f"{statement.target.buffer}_{operand}"
-        fresh = _fresh(kernel, stem, kernel.buffers)
+        if all(extents[n].lower == const(0) for n in _names(expr, extents)):
+            parts.setdefault(expr, operand)
+    for one in parts.items():
+        yield _staged(kernel, number, (one,))
+    if len(parts) > 1:
+        yield _staged(kernel, number, tuple(parts.items()))
+
+
+def _staged(kernel: Kernel, number: int, parts: Sequence[tuple[Expr, str]]) -> Candidate:
+    """Return the kernel with parts of a statement computed before it, for the named operands."""
+    statement = kernel.statements[number]
+    extents = {v.name: v for v in statement.variables}
+    buffers, before, value = list(kernel.buffers), [], statement.value
+    for expr, operand in parts:
+        names = _names(expr, extents)
+        fresh = _fresh(kernel, f"{statement.target.buffer}_{operand}", buffers)
         shape = tuple(extents[n].extent for n in names)
+        buffers.append(Buffer(fresh, "local", expr.dtype, shape))
         place = Access(fresh, tuple(var(n) for n in names), expr.dtype)
-        before = Statement(place, "=", expr, tuple(extents[n] for n in names))
-        changed = replace(statement, value=_replaced(statement.value, expr, place))
-        yield Candidate(
-            f"first compute {print_expr(expr)} in a buffer of its own",
-            "same",
-            replace(
-                kernel,
-                buffers=(*kernel.buffers, Buffer(fresh, "local", expr.dtype, shape)),
-                statements=(
-                    *kernel.statements[:number],
-                    before,
-                    changed,
-                    *kernel.statements[number + 1 :],
-                ),
-                ranges=_ranges(kernel, statement),
+        before.append(Statement(place, "=", expr, tuple(extents[n] for n in names)))
+        value = _replaced(value, expr, place)
+    listed = " and ".join(print_expr(expr) for expr, _ in parts)
+    where = "a buffer of its own" if len(parts) == 1 else "buffers of their own"
+    return Candidate(
+        f"first compute {listed} in {where}",
+        "same",
+        replace(
+            kernel,
+            buffers=tuple(buffers),
+            statements=(
+                *kernel.statements[:number],
+                *before,
+                replace(statement, value=value),
+                *kernel.statements[number + 1 :],
             ),
-            number + 1,
-        )
+            ranges=_ranges(kernel, statement),
+        ),
+        number + len(before),
+    )
+
+
+def _names(expr: Expr, variables: Iterable[str]) -> tuple[str, ...]:
+    """Return those of some variables that an expression uses."""
+    used = frozenset(n for a in accesses(expr) for i in a.indices for n in i.names)
+    return tuple(n for n in variables if n in used)
 
 
 def _part(expr: Expr, wanted: Expr) -> Expr | None:

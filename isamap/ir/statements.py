@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from operator import is_
 
+from isamap.diagnostics import Span
 from isamap.ir.dtype import DType
 from isamap.ir.index import Div, Index, Mod, Name, Read, const, var
 from isamap.ir.nodes import (
@@ -179,9 +180,14 @@ def _least(dtype: DType, sign: str) -> str:
     return str(dtype.lowest if sign else dtype.highest)
 
 
-@lru_cache(maxsize=64)
 def bind_extents(kernel: Kernel) -> Kernel:
     """Return the kernel with the extents that have a value replaced by it everywhere."""
+    # Kernels that differ in their places alone are equal, but messages tell the places.
+    return _with_values(kernel, kernel.span)
+
+
+@lru_cache(maxsize=64)
+def _with_values(kernel: Kernel, _: Span | None) -> Kernel:
     values = {e.name: e.value for e in kernel.extents if e.value is not None}
     return replace(
         kernel,

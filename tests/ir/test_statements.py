@@ -59,3 +59,11 @@ def test_bound_extents_are_numbers() -> None:
     bound = bind_extents(parse_module(text).kernels[0])
     assert [str(e) for e in bound.buffers[0].shape] == ["4", "M"]
     assert [str(v.extent) for v in bound.statements[0].variables] == ["M", "4"]
+
+
+def test_bound_extents_keep_the_places_of_their_own_file() -> None:
+    text = "kernel k(N = 4) { in X : f32[N]  out Y : f32[N]\n Y[j] = X[j] }"
+    kernels = [parse_module(text, name).kernels[0] for name in ("one.ir", "two.ir")]
+    assert kernels[0] == kernels[1]
+    places = [bind_extents(kernel).statements[0].span for kernel in kernels]
+    assert [place and place.source.name for place in places] == ["one.ir", "two.ir"]

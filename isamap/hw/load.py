@@ -24,6 +24,7 @@ from isamap.hw.schema import DescriptionModel, InstructionModel, StorageModel, T
 from isamap.hw.shipped import read_shipped, shipped_names
 from isamap.hw.yaml_nodes import read_file
 from isamap.ir.nodes import Instruction
+from isamap.ir.statements import bind_lengths
 from isamap.resources import shipped
 from isamap.text.load import parse_instructions
 
@@ -254,7 +255,7 @@ def _instructions(
     if not found:
         message = "expected 'instruction NAME { ... }', found no instruction"
         collector.add(fail("E118", message, scalar.span))
-    return found
+    return tuple(map(bind_lengths, found))
 
 
 def _entry(

@@ -10,11 +10,15 @@ from isamap.ir.dtype import DType
 from isamap.ir.index import Div, Index, Mod, Name, Read, const, var
 from isamap.ir.nodes import (
     Access,
+    Buffer,
     Coordinate,
     Expr,
+    Extent,
+    Instruction,
     Kernel,
     Literal,
     Op,
+    Range,
     Reduce,
     Reduction,
     Statement,
@@ -188,16 +192,45 @@ def bind_extents(kernel: Kernel) -> Kernel:
 
 @lru_cache(maxsize=64)
 def _with_values(kernel: Kernel, _: Span | None) -> Kernel:
-    values = {e.name: e.value for e in kernel.extents if e.value is not None}
+    values = _values(kernel.extents)
     return replace(
         kernel,
-        buffers=tuple(
-            replace(b, shape=tuple(extent.substitute(values) for extent in b.shape))
-            for b in kernel.buffers
-        ),
-        ranges=tuple(
-            replace(r, lower=r.lower.substitute(values), upper=r.upper.substitute(values))
-            for r in kernel.ranges
-        ),
+        buffers=_bound_buffers(kernel.buffers, values),
+        ranges=_bound_ranges(kernel.ranges, values),
         statements=tuple(substitute(s, values) for s in kernel.statements),
+    )
+
+
+def bind_lengths(instruction: Instruction) -> Instruction:
+    """Return the instruction with the extents that have a value replaced by it everywhere."""
+    values = _values(instruction.extents)
+    if not values:
+        return instruction
+    return replace(
+        instruction,
+        operands=_bound_buffers(instruction.operands, values),
+        ranges=_bound_ranges(instruction.ranges, values),
+        statements=tuple(substitute(s, values) for s in instruction.statements),
+    )
+
+
+def _values(extents: tuple[Extent, ...]) -> dict[str, int]:
+    return {e.name: e.value for e in extents if e.value is not None}
+
+
+def _bound_buffers(buffers: tuple[Buffer, ...], values: dict[str, int]) -> tuple[Buffer, ...]:
+    return tuple(
+        replace(
+            b,
+            shape=tuple(extent.substitute(values) for extent in b.shape),
+            strides=b.strides and tuple(pitch.substitute(values) for pitch in b.strides),
+        )
+        for b in buffers
+    )
+
+
+def _bound_ranges(ranges: tuple[Range, ...], values: dict[str, int]) -> tuple[Range, ...]:
+    return tuple(
+        replace(r, lower=r.lower.substitute(values), upper=r.upper.substitute(values))
+        for r in ranges
     )

@@ -310,6 +310,52 @@ def _repeated(site: Site) -> Iterator[tuple[str, LoweredKernel]]:
     yield from _bodies(site, change)
 
 
+def _wrong_order(site: Site) -> Iterator[tuple[str, LoweredKernel]]:
+    """Do what comes next first: a result is finished before it is complete, stored before that."""
+
+    def change(nodes: Nodes, at: int) -> Iterator[Nodes]:
+        if at + 1 < len(nodes):
+            yield (*nodes[:at], nodes[at + 1], nodes[at], *nodes[at + 2 :])
+
+    yield from _bodies(site, change)
+
+
+def _out_of_the_loop(site: Site) -> Iterator[tuple[str, LoweredKernel]]:
+    """Do once, before a loop, what each iteration has to do: a fill, a load."""
+
+    def change(nodes: Nodes, at: int) -> Iterator[Nodes]:
+        loop = nodes[at]
+        if not isinstance(loop, Loop):
+            return
+        for n, node in enumerate(loop.body):
+            if isinstance(node, Call) and loop.counter not in _names(node):
+                rest = replace(loop, body=(*loop.body[:n], *loop.body[n + 1 :]))
+                yield (*nodes[:at], node, rest, *nodes[at + 1 :])
+            if isinstance(node, Scope):  # its registers then live longer, too
+                for k, inner in enumerate(node.body):
+                    if isinstance(inner, Call) and loop.counter not in _names(inner):
+                        body = (*node.body[:k], *node.body[k + 1 :])
+                        others = (*loop.body[:n], *body, *loop.body[n + 1 :])
+                        moved = (inner, replace(loop, body=others))
+                        yield (*nodes[:at], replace(node, body=moved), *nodes[at + 1 :])
+
+    yield from _bodies(site, change)
+
+
+def _names(call: Call) -> frozenset[str]:
+    """Return the names that the operands and extents of a call depend on."""
+    found = [value.names for _, value in call.symbols]
+    for _, place in call.operands:
+        match place:
+            case Window(_, offset):
+                found.append(offset.names)
+            case Index():
+                found.append(place.names)
+            case _:
+                pass
+    return frozenset().union(*found)
+
+
 def _swapped_operands(site: Site) -> Iterator[tuple[str, LoweredKernel]]:
     def change(node: Node) -> Iterator[Node]:
         if not isinstance(node, Call):
@@ -529,6 +575,8 @@ FAULTS: dict[str, Fault] = {
     "race": _race,
     "dropped call or copy": _dropped,
     "repeated call": _repeated,
+    "wrong order": _wrong_order,
+    "out of the loop": _out_of_the_loop,
     "swapped operands": _swapped_operands,
     "stale register": _stale_register,
     "wrong mask or pitch": _wrong_mask,

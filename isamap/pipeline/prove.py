@@ -11,7 +11,9 @@ from isamap.proof.claim import Claim
 from isamap.proof.demands import mapping_demands
 from isamap.proof.evidence import Evidence, mapping_obligations
 
-QUICK = Limits(milliseconds=2000, seconds=1.0, calls=2_000, iterations=500_000, smaller=False)
+QUICK = Limits(
+    milliseconds=2000, seconds=1.0, calls=2_000, iterations=500_000, sizes=3, smaller=False
+)
 """What ``isamap map`` spends on proofs: what this leaves open it reports as unknown."""
 
 

@@ -18,6 +18,7 @@ from isamap.proof.field import (
     same_in_field,
 )
 from isamap.proof.reduced import reduced
+from isamap.proof.sizes import MOST
 from isamap.solver.lemma import Lemma, Verdict, prove
 
 MILLISECONDS = 5000
@@ -52,7 +53,8 @@ class Limits:
     """How long proofs may take.
 
     ``milliseconds`` for one lemma and ``seconds`` of this process for all (None: without limit);
-    ``calls`` and ``iterations`` bound each run of the field check; with ``smaller`` it is made at
+    ``calls`` and ``iterations`` bound each run of the field check, made at up to ``sizes`` of the
+    symbols; with ``smaller`` it is made at
     smaller sizes where it would take longer.
     """
 
@@ -60,6 +62,7 @@ class Limits:
     seconds: float | None = None
     calls: int = CALLS
     iterations: int = ITERATIONS
+    sizes: int = MOST
     smaller: bool = True
 
 
@@ -89,6 +92,7 @@ def run_field(evidence: Evidence, limits: Limits, seeds: Sequence[int] = (0, 1))
                 iterations=limits.iterations,
                 written=written,
                 rewritten=after,
+                most=limits.sizes,
             )
 
         found = against(one.kernel)

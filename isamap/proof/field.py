@@ -31,7 +31,7 @@ from isamap.ir.nodes import Buffer, Expr, Kernel, Op, Statement
 from isamap.ir.operations import REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses
 from isamap.lower.nodes import LoweredKernel
-from isamap.proof.sizes import covering_sizes
+from isamap.proof.sizes import MOST, covering_sizes
 from isamap.proof.work import is_affordable
 from isamap.sim.lowered import LoweredFault, run_lowered
 
@@ -88,11 +88,13 @@ def field_check(
     iterations: int = ITERATIONS,
     written: Kernel | None = None,
     rewritten: Rewritten | None = None,
+    most: int = MOST,
 ) -> FieldCheck:
     """Compare a lowered kernel with its kernel on random inputs, without any tolerance.
 
-    ``sizes`` are values for the kernel's symbols, one mapping a run (default: some under which all
-    code is executed).  Runs of more than ``calls`` instructions or ``iterations`` are not made.
+    ``sizes`` are values for the kernel's symbols, one mapping a run (default: up to ``most`` under
+    which all code is executed).  Runs of more than ``calls`` instructions or ``iterations`` are not
+    made.
     ``written`` is what the kernel was rewritten from by laws that the field lacks: the two are then
     compared in the declared types.  ``rewritten`` says what the code is of where it is not of the
     kernel itself: roundings in that count in the declared types, and where a rule rounds constants,
@@ -101,7 +103,7 @@ def field_check(
     a difference.
     """
     if sizes is None:
-        fitting = covering_sizes(kernel, lowered, calls, iterations)
+        fitting = covering_sizes(kernel, lowered, calls, iterations, most)
     else:
         every = [dict(s) for s in sizes]
         fitting = [s for s in every if is_affordable(kernel, lowered, s, calls, iterations)]

@@ -18,14 +18,25 @@ def is_affordable(
     iterations: int,
 ) -> bool:
     """Return whether a run at these sizes stays within some instructions and iterations."""
+    return affordable_work(kernel, lowered, symbols, calls, iterations) is not None
+
+
+def affordable_work(
+    kernel: Kernel,
+    lowered: LoweredKernel,
+    symbols: Mapping[str, int],
+    calls: int,
+    iterations: int,
+) -> int | None:
+    """Return the instructions of a run, None if it takes more than some, or more iterations."""
     values = bind_symbols(kernel, symbols)
     points = sum(
         prod(count for _, _, count in box_of(statement, values)) for statement in kernel.statements
     )
     if points > iterations:
-        return False
+        return None
     made, copied = _work(lowered.code, dict(values))
-    return made <= calls and copied <= iterations
+    return made if made <= calls and copied <= iterations else None
 
 
 def _work(nodes: Sequence[Node], values: dict[str, int]) -> tuple[int, int]:

@@ -5,13 +5,14 @@ when a mutant runs in its declared types on other inputs (:func:`changes`), whic
 something was missed.
 """
 
+import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from isamap.hw.accelerator import Accelerator
-from isamap.interp.arguments import inputs_of
+from isamap.interp.arguments import bind_symbols, inputs_of
 from isamap.interp.arithmetic import Arithmetic, free
 from isamap.interp.inputs import random_inputs
 from isamap.interp.rounding import Values
@@ -28,6 +29,7 @@ from isamap.proof.parallel import parallel_lemmas
 from isamap.proof.registers import register_flow
 from isamap.proof.sizes import covering_sizes
 from isamap.proof.walk import sites
+from isamap.proof.work import is_affordable
 from isamap.sim.lowered import LoweredFault, run_lowered
 from isamap.solver.lemma import prove
 
@@ -38,6 +40,9 @@ SEEDS = (101, 102, 103)
 
 MOST = 1_000_000
 """Instructions of one run."""
+
+OTHERS = 12
+"""How many sizes of each magnitude mutants are run at besides those of the checks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +61,27 @@ def subject(kernel: Kernel, machine: Accelerator, lowered: LoweredKernel) -> Sub
     sizes = tuple(covering_sizes(kernel, lowered, MOST, ITERATIONS))
     assert sizes, "the kernel is too large to be run"
     results = []
-    for symbols in sizes:
-        for arrays in _inputs(kernel, symbols):
-            found = _run(kernel, machine, lowered, symbols, arrays)
-            assert not isinstance(found, str), found
-            results.append((symbols, arrays, found))
+    runs: list[tuple[Mapping[str, int], Arrays]] = []
+    for chosen in sizes:
+        runs += [(chosen, arrays) for arrays in _inputs(kernel, chosen)]
+    others = _other_sizes(kernel, lowered)
+    runs += [(symbols, random_inputs(kernel, symbols, SEEDS[0])) for symbols in others]
+    for symbols, arrays in runs:
+        found = _run(kernel, machine, lowered, symbols, arrays)
+        assert not isinstance(found, str), found
+        results.append((symbols, arrays, found))
     return Subject(kernel, machine, lowered, sizes, tuple(results))
+
+
+def _other_sizes(kernel: Kernel, lowered: LoweredKernel) -> Iterator[Mapping[str, int]]:
+    """Yield sizes that no check has chosen: a mutant may differ where nobody looked."""
+    choose = random.Random(0)
+    for longest in (5, 20, 40) * OTHERS if kernel.symbols else ():
+        symbols = {name: choose.randint(1, longest) for name in kernel.symbols}
+        values = bind_symbols(kernel, symbols)
+        legal = all(index.evaluate(values) >= 0 for index in lowered.requires)
+        if legal and is_affordable(kernel, lowered, symbols, MOST, ITERATIONS):
+            yield symbols
 
 
 def caught(of: Subject, mutant: LoweredKernel) -> str:

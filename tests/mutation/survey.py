@@ -18,6 +18,7 @@ from pathlib import Path
 from isamap.diagnostics import NoMappingError
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
+from isamap.ir.nodes import Kernel
 from isamap.ir.printer import print_kernel
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
@@ -61,7 +62,11 @@ def distinct_examples() -> dict[str, Path]:
 
 def survey(name: str, path: Path, hardware: str, each: int) -> tuple[Outcome, ...]:
     """Return what becomes of ``each`` mutants of every fault; none if the kernel does not map."""
-    kernel = small_kernel(path)
+    return judged(name, small_kernel(path), hardware, each)
+
+
+def judged(name: str, kernel: Kernel, hardware: str, each: int) -> tuple[Outcome, ...]:
+    """Return what becomes of ``each`` mutants of every fault in the code of a kernel."""
     try:
         lowered = map_kernel(kernel, machine(hardware), Options(1, 0, None, False, None)).lowered
     except NoMappingError:

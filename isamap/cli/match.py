@@ -65,13 +65,10 @@ Families, the first four nested
     type=click.Choice(["exact", "broadcast", "diagonal", "embedded", "split"]),
     help="Which placements are wanted (see above); embedded unless given.",
 )
-@click.option(
-    "--every", "listed", flag_value="every", help="All legal matchings, the empty one included."
-)
+@click.option("--every", is_flag=True, help="All legal matchings, the empty one included.")
 @click.option(
     "--maximal",
-    "listed",
-    flag_value="maximal",
+    is_flag=True,
     help="Those to which nothing can be added and from which nothing can be dropped. Without "
     "--every and --maximal: of these the tight ones, which need least room.",
 )
@@ -97,7 +94,8 @@ def command(
     suite: str | None,
     instruction: str | None,
     family: "Family | None",
-    listed: "Listed | None",
+    every: bool,
+    maximal: bool,
     nonempty: bool,
     operand_orders: "OperandOrders | None",
     rewrites: bool,
@@ -114,6 +112,14 @@ def command(
         raise click.UsageError(
             "a suite is counted whole: give no kernel, --set or --kernel with it"
         )
+    if every and maximal:
+        raise click.UsageError("--every lists more than --maximal: give one of them")
+    listed: Listed | None = "every" if every else "maximal" if maximal else None
+    matchings = bool(suite or family or listed or nonempty or operand_orders or count)
+    if matchings and rewrites:
+        raise click.UsageError(
+            "--rewrites lists mappings: it does not go with what lists or counts matchings"
+        )
     with progress() as tell:
         tell("read")
         if suite is not None:
@@ -125,7 +131,7 @@ def command(
         machine = load_hardware(hardware, trust)
         chosen = only_instruction(machine, instruction) if instruction else machine
         tell("match")
-        if suite or family or listed or nonempty or operand_orders or count:
+        if matchings:
             query = Query(
                 family or "embedded", listed or "tight", nonempty, operand_orders or "distinct"
             )

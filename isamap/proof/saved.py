@@ -110,6 +110,8 @@ def load(path: Path) -> dict[str, Any]:
         raise _wrong("E771", f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
         raise _wrong("E771", f"{path} is no JSON document: {error}") from None
+    except RecursionError:
+        raise _wrong("E771", f"{path} is nested too deeply for a certificate") from None
     if not isinstance(data, dict) or data.get("format") != "isamap certificate":
         raise _wrong("E771", f"{path} is no certificate", "'isamap prove --save' writes one")
     if data.get("version") != VERSION:
@@ -142,6 +144,8 @@ def read_evidence(data: Mapping[str, Any]) -> Evidence:
         raise _wrong("E773", str(error)) from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _wrong("E773", f"a part is missing or misplaced: {error!r}") from None
+    except RecursionError:
+        raise _wrong("E773", "it is nested too deeply") from None
     for n, statement in enumerate(schedule.statements):
         needle = statement.mapping.matching.needle
         if needle not in (*made, *index.readings(needle.entry).needles):

@@ -174,3 +174,12 @@ def test_a_certificate_is_saved_and_checked_in_another_process(
     assert isamap("prove", "--check", str(tmp_path / "none.json")).code == 1
     assert isamap("prove", "--check", str(path), "--save", str(path)).code == 2
     assert isamap("prove", "--hw", machine).code == 2
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, '{"a":' * 5000, "[" * 5000 + "]" * 5000])
+def test_a_certificate_without_end_is_told(isamap: "Run", tmp_path: Path, text: str) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text(text)
+    done = isamap("prove", "--check", str(path))
+    assert done.code == 1
+    assert "error[E771]" in done.err

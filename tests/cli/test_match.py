@@ -98,6 +98,9 @@ def test_what_nothing_computes_has_no_row(isamap: "Run", matmul: Path) -> None:
         ["mm.ir", "--suite", "operators", "--hw", "gemm16"],
         ["--suite", "operators", "--hw", "gemm16", "--set", "N=4"],
         ["--suite", "operators", "--hw", "gemm16", "--family", "all"],
+        ["mm.ir", "--hw", "gemm16", "--every", "--maximal"],
+        ["mm.ir", "--hw", "gemm16", "--rewrites", "--count"],
+        ["mm.ir", "--hw", "gemm16", "--rewrites", "--nonempty"],
     ],
 )
 def test_usage(isamap: "Run", options: list[str]) -> None:

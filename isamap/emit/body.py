@@ -5,9 +5,10 @@ from typing import assert_never
 from isamap.emit import names
 from isamap.emit.copies import copy_function
 from isamap.emit.expressions import Env, conjunction, text
-from isamap.emit.liveness import buffers_used, registers_used
+from isamap.emit.liveness import registers_used
 from isamap.emit.templates import Machine, call_lines
-from isamap.emit.workspace import Block
+from isamap.emit.together import Together, meet
+from isamap.ir.ahead import Uses
 from isamap.lower.nodes import (
     Call,
     Copy,
@@ -23,27 +24,33 @@ INDENT = "    "
 _WIDTH = 100
 
 
+_NOTHING = Uses(frozenset(), frozenset())
+
+
 class Body:
-    """The lines of one function; copies become functions of their own, added to ``copies``."""
+    """The lines of one function; copies become functions of their own, added to ``copies``.
+
+    With ``together`` the function is executed by several threads, and ``thread`` and ``threads``
+    are among its parameters.
+    """
 
     def __init__(
         self,
         lowered: LoweredKernel,
         machine: Machine,
         entry: str,
-        workspace: Block,
         env: Env,
         copies: list[str],
+        together: Together | None = None,
     ) -> None:
         self.machine = machine
         self.entry = entry
         self.arrays = {array.name: array for array in lowered.arrays}
-        self.workspace = workspace
         self.env = env
         self.copies = copies
+        self.together = together
         self.out: list[str] = []
         self.depth = 1
-        self.is_parallel = False
 
     def put(self, *lines: str) -> None:
         """Add lines at the depth that is reached."""
@@ -52,7 +59,10 @@ class Body:
 
     def nodes(self, nodes: tuple[Node, ...]) -> None:
         """Add what executes some nodes."""
-        self._nodes(nodes, self.env)
+        if self.together is None:
+            self._nodes(nodes, self.env)
+        else:
+            self._shared_nodes(nodes, self.env, self.together)
 
     def _nodes(self, nodes: tuple[Node, ...], env: Env) -> None:
         for node in nodes:
@@ -67,8 +77,6 @@ class Body:
         match node:
             case Call():
                 self.put(*call_lines(node, self.machine, env))
-            case Loop(parallel=True) if not self.is_parallel:
-                self._parallel(node, env)
             case Loop():
                 self.put(f"{_for(node, env)} {{")
                 self._block(node.body, env.with_counter(node.counter, node.count))
@@ -85,34 +93,68 @@ class Body:
             case _:
                 assert_never(node)
 
-    def _parallel(self, loop: Loop, env: Env) -> None:
-        self.out.append("#ifdef _OPENMP")
-        self.out.append("#pragma omp parallel for num_threads(threads) if (threads > 1)")
-        self.out.append("#endif")
-        self.put(f"{_for(loop, env)} {{")
-        self.depth += 1
-        if private := self.workspace.private_lines("(size_t)thread", buffers_used(loop.body)):
-            self.out.append("#ifdef _OPENMP")
-            self.put("const int thread = omp_get_thread_num();")
-            self.out.append("#else")
-            self.put("const int thread = 0;")
-            self.out.append("#endif")
-            self.put(*private)
-        self.is_parallel = True
-        self._nodes(loop.body, env.with_counter(loop.counter, loop.count))
-        self.is_parallel = False
-        self.depth -= 1
-        self.put("}")
+    def _shared_nodes(self, nodes: tuple[Node, ...], env: Env, together: Together) -> None:
+        """Add what all threads execute, each its part."""
+        since = _NOTHING  # they met
+        for node in nodes:
+            touched = together.touched(node)
+            if meet(since, touched):
+                self.put("isamap_meet(threads);")
+                since = _NOTHING
+            since = Uses(since.reads | touched.reads, since.writes | touched.writes)
+            if together.is_shared(node):
+                self._shared(node, env, together)
+            elif together.is_alone(node):
+                self.put("if (thread == 0) {")
+                self._block((node,), env)
+                self.put("}")
+            else:
+                self._node(node, env, alone=len(nodes) == 1)
 
-    def _guard(self, guard: Guard, env: Env) -> None:
+    def _shared(self, node: Node, env: Env, together: Together) -> None:
+        match node:
+            case Loop(parallel=True):
+                self.put(*_share(node, env))
+                self._block(node.body, env.with_counter(node.counter, node.count))
+                self.put("}")
+            case Loop():
+                self.put(f"{_for(node, env)} {{")
+                self.depth += 1
+                inner = env.with_counter(node.counter, node.count)
+                self._shared_nodes(node.body, inner, together)
+                touched = together.touched(*node.body)
+                if meet(touched, touched):
+                    self.put("isamap_meet(threads);")
+                self.depth -= 1
+                self.put("}")
+            case Guard():
+                self._guard(node, env, together)
+            case Scope():
+                self._scope(node, env, alone=False, together=together)
+            case Call() | Copy():
+                raise AssertionError("threads share loops")
+            case _:
+                assert_never(node)
+
+    def _inside(self, nodes: tuple[Node, ...], env: Env, together: Together | None) -> None:
+        if together is None:
+            self._nodes(nodes, env)
+        else:
+            self._shared_nodes(nodes, env, together)
+
+    def _guard(self, guard: Guard, env: Env, together: Together | None = None) -> None:
         self.put(f"if ({conjunction(guard.conditions, env)}) {{")
-        self._block(guard.body, env)
+        self.depth += 1
+        self._inside(guard.body, env, together)
+        self.depth -= 1
         if guard.otherwise:
             self.put("} else {")
-            self._block(guard.otherwise, env)
+            self.depth += 1
+            self._inside(guard.otherwise, env, together)
+            self.depth -= 1
         self.put("}")
 
-    def _scope(self, scope: Scope, env: Env, alone: bool) -> None:
+    def _scope(self, scope: Scope, env: Env, alone: bool, together: Together | None = None) -> None:
         if not alone:
             self.put("{")
             self.depth += 1
@@ -121,7 +163,7 @@ class Body:
         for register in scope.registers:
             if uses.get(register.name) == "written":
                 self.put(f"(void){names.register(register.name)};")
-        self._nodes(scope.body, env)
+        self._inside(scope.body, env, together)
         if not alone:
             self.depth -= 1
             self.put("}")
@@ -147,3 +189,14 @@ def _for(loop: Loop, env: Env) -> str:
     variable = names.counter(loop.counter)
     count = text(loop.count, env)
     return f"for (int64_t {variable} = 0; {variable} < {count}; ++{variable})"
+
+
+def _share(loop: Loop, env: Env) -> tuple[str, str, str]:
+    """Return the head of the loop over a thread's own iterations."""
+    variable, past = names.counter(loop.counter), f"past_{names.mangle(loop.counter)}"
+    count = text(loop.count, env)
+    return (
+        f"for (int64_t {variable} = isamap_from({count}, thread, threads),",
+        f"             {past} = isamap_from({count}, thread + 1, threads);",
+        f"     {variable} < {past}; ++{variable}) {{",
+    )

@@ -15,9 +15,10 @@ from isamap.ir.dtype import DType
 from isamap.ir.index import Index, var
 from isamap.lower.nodes import Array, Copy
 
+# Without predictive commoning, which writes back what another thread may have changed.
 ATTRIBUTE = """\
 #if defined(__GNUC__) && !defined(__clang__)
-#define ISAMAP_COPY static __attribute__((noinline, optimize("O3")))
+#define ISAMAP_COPY static __attribute__((noinline, optimize("O3", "no-predictive-commoning")))
 #else
 #define ISAMAP_COPY static
 #endif

@@ -42,28 +42,8 @@ def registers_used(nodes: tuple[Node, ...], machine: Machine) -> dict[str, Use]:
     return found
 
 
-def has_parallel(nodes: tuple[Node, ...]) -> bool:
-    """Return whether some loop is parallel."""
-    for node in nodes:
-        match node:
-            case Loop(body=body, parallel=parallel):
-                if parallel or has_parallel(body):
-                    return True
-            case Scope(body=body):
-                if has_parallel(body):
-                    return True
-            case Guard(_, body, otherwise):
-                if has_parallel(body) or has_parallel(otherwise):
-                    return True
-            case Call() | Copy():
-                pass
-            case _:
-                assert_never(node)
-    return False
-
-
-def buffers_used(nodes: tuple[Node, ...], inside_parallel: bool = True) -> frozenset[str]:
-    """Return the buffers that are read or written; those of parallel loops if so wanted."""
+def buffers_used(nodes: tuple[Node, ...]) -> frozenset[str]:
+    """Return the buffers that are read or written."""
     found: set[str] = set()
     for node in nodes:
         match node:
@@ -79,14 +59,13 @@ def buffers_used(nodes: tuple[Node, ...], inside_parallel: bool = True) -> froze
                 found |= _read(*(count for _, count in node.counters))
             case Guard(conditions, body, otherwise):
                 found |= _read(*conditions)
-                found |= buffers_used(body, inside_parallel)
-                found |= buffers_used(otherwise, inside_parallel)
+                found |= buffers_used(body)
+                found |= buffers_used(otherwise)
             case Loop():
                 found |= _read(node.count)
-                if inside_parallel or not node.parallel:
-                    found |= buffers_used(node.body, inside_parallel)
+                found |= buffers_used(node.body)
             case Scope():
-                found |= buffers_used(node.body, inside_parallel)
+                found |= buffers_used(node.body)
             case _:
                 assert_never(node)
     return frozenset(found)

@@ -74,7 +74,8 @@ RESERVED = frozenset(
 """Words that a C file with the usual headers gives another meaning."""
 
 _MACRO = re.compile(
-    r"""_.* | .*_t | (isamap|omp|GOMP)_.* | NULL | EOF | BUFSIZ | NAN | INFINITY | HUGE_\w+ |
+    r"""_.* | .*_t | (isamap|pthread|sched)_.* | sig\w+ | (PTHREAD|SCHED|CLONE|SIG)_?\w+ | NULL |
+    EOF | BUFSIZ | NAN | INFINITY | HUGE_\w+ |
     RAND_MAX | (U?INT|SIZE|PTRDIFF|WCHAR|WINT)(\d|_|MAX|PTR)\w* | (M|FP|SEEK|EXIT|L|P|MATH)_\w+ | I
     | MB_\w+ | DOMAIN | SING | OVERFLOW | UNDERFLOW | FILENAME_MAX | FOPEN_MAX | TMP_MAX |
     ISAMAP_\w+""",

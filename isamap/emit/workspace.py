@@ -48,9 +48,14 @@ class Block:
         return cls(base, tuple(found), line, constant)
 
     @property
+    def private(self) -> tuple[Array, ...]:
+        """The arrays that exist once per thread."""
+        return tuple(array for array in self.arrays if array.private)
+
+    @property
     def has_private(self) -> bool:
-        """Whether some array exists once per thread."""
-        return any(array.private for array in self.arrays)
+        """Whether there are such arrays."""
+        return bool(self.private)
 
     def size_lines(self, env: Env) -> list[str]:
         """Return the body of the function that tells how many bytes the block takes."""

@@ -13,6 +13,7 @@ from isamap.lower.finish import KEPT, Finishing, finishing
 from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
 from isamap.lower.packing import fill
+from isamap.lower.share import share_copies
 from isamap.lower.statement import StatementLowering, scattered
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.fragments.produce import Producers
@@ -54,7 +55,9 @@ def lower(
         a for a in context.arrays if not (a.role == "local" and a.name in targets - written)
     ]
     whole = LoweredKernel(bound.name, bound.symbols, tuple(context.arrays), tuple(body))
-    return set_apart(whole, accelerator)
+    apart = set_apart(whole, accelerator)
+    is_shared = any(level.parallel for own in schedule.statements for level in own.levels)
+    return share_copies(apart) if is_shared else apart
 
 
 def _finishing(kernel: Kernel, root: int, followers: tuple[int, ...]) -> Finishing:

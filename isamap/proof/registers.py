@@ -51,6 +51,7 @@ class _Flow:
         self.undecided: list[str] = []
         self.known: dict[object, tuple[Bits, Bits] | None] = {}
         self.shared: frozenset[str] = frozenset()  # registers of several parallel iterations
+        self.inside = False  # such an iteration
 
     def run(self, nodes: tuple[Node, ...], state: State, scope: Mapping[str, Register]) -> State:
         """Return what has a value after some nodes."""
@@ -75,9 +76,10 @@ class _Flow:
                     state = {**outer, **{name: state[name] for name in hidden}}
                 case Loop(_, count, body, parallel):
                     outside = self.shared
-                    self.shared = frozenset(scope) if parallel else outside
+                    self.shared = frozenset(scope) if parallel and not self.inside else outside
+                    before, self.inside = self.inside, self.inside or parallel
                     after = self.run(body, state, scope)
-                    self.shared = outside
+                    self.shared, self.inside = outside, before
                     state = after if (count.constant or 0) >= 1 else state
                 case Guard(_, body, otherwise):
                     one, other = self.run(body, state, scope), self.run(otherwise, state, scope)

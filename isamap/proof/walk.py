@@ -21,7 +21,8 @@ class Context:
     """Where a node stands.
 
     ``counters`` are those of the loops around it, ``conditions`` are at least 0, and of each of
-    ``failed`` one is below 0.  ``parallel`` is the outermost parallel loop around the node.
+    ``failed`` one is below 0.  ``parallel`` is the outermost parallel loop around the node, whose
+    iterations threads share; those inside it are loops like others.
     """
 
     counters: tuple[tuple[str, Index], ...] = ()
@@ -67,8 +68,8 @@ def _within(nodes: tuple[Node, ...], context: Context, taken: frozenset[str]) ->
                 if counter in taken:
                     raise Malformed(f"the counter {counter} hides another one")
                 inner = context.inside(((counter, count),))
-                if parallel:
-                    inner = replace(inner, parallel=(*context.parallel, counter))
+                if parallel and not context.parallel:
+                    inner = replace(inner, parallel=(counter,))
                 yield from _within(body, inner, taken | {counter})
             case Guard(conditions, body, otherwise):
                 yield from _within(body, context.inside((), conditions), taken)

@@ -186,8 +186,6 @@ class _Process:
             stdout=subprocess.DEVNULL,
             stderr=self.errors,
             pass_fds=descriptors,
-            # Threads that spin while others hold their cores cost thousands of times the work.
-            env={"OMP_WAIT_POLICY": "passive", **os.environ},
             start_new_session=True,
         )
         os.close(theirs_in)

@@ -22,6 +22,7 @@ from isamap.mapping.tiles.shared import brought
 from isamap.schedule.copied import pack_aliased, pack_constants
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, Steps, read_shape
+from isamap.schedule.threads import share
 from isamap.schedule.treatment import Treatments, inputs
 
 CALLS_IN_BODY = 128
@@ -256,16 +257,12 @@ def order_levels(
     used = [frozenset().union(*(i.names for i in access.indices)) for access in accesses]
     panel = [v for v in shape.outputs if v in laned and any(v not in names for names in used)]
     outputs = panel + [v for v in shape.outputs if v not in panel]
-    levels: list[Level] = []
-    parallel = threads <= 1
-    for v in outputs:
-        symbolic = _is_symbolic(shape, v)
-        trips = -(-shape.extents[v] // steps[v])
-        if trips <= 1 and not symbolic:
-            continue
-        share = not parallel and v not in shape.frozen and trips >= threads
-        parallel |= share
-        levels.append(Level(v, steps[v], share))
+    levels = [
+        Level(v, steps[v])
+        for v in outputs
+        if -(-shape.extents[v] // steps[v]) > 1 or _is_symbolic(shape, v)
+    ]
+    levels = share(shape, levels, threads)
     chunk = _chunk(shape, steps, accelerator)
     inner: list[Level] = []
     for v in _reduction_order(shape):

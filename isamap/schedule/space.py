@@ -16,6 +16,7 @@ from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.first import first_treatments, order_levels, rank_blocks
 from isamap.schedule.schedule import Level, Schedule, StatementSchedule
 from isamap.schedule.shape import Shape, read_shape
+from isamap.schedule.threads import share
 from isamap.schedule.treatment import KINDS, Treatments, inputs
 
 BLOCKS = 24
@@ -211,13 +212,7 @@ class _Maker:
         wanted = sorted(outputs, key=lambda level: position[level.variable])
         if order == "reversed":
             wanted.reverse()
-        if self.threads > 1 and wanted:
-            shared = any(level.parallel for level in wanted)
-            wanted = [
-                Level(level.variable, level.step, shared and n == 0)
-                for n, level in enumerate(wanted)
-            ]
-        rest = iter(wanted)
+        rest = iter(share(shape, wanted, self.threads))
         return [next(rest) if level in outputs else level for level in levels]
 
     def _rechunk(

@@ -200,7 +200,7 @@ def machine(trusted: bool = True, compiler: Sequence[str] = ("gcc",)) -> Acceler
         entries=tuple([*vector_entries(), *scalar_entries(), *control_entries()]),
         toolchain=Toolchain(
             compiler=tuple(compiler),
-            flags=("-std=gnu99", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-fopenmp"),
+            flags=("-std=gnu99", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-pthread"),
             prelude=prelude,
         ),
         clock=Fraction(10**9),

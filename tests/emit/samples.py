@@ -161,6 +161,45 @@ def reversal() -> Sample:
     return sample(shapes, (Loop("i", const(9), (fill, drain), parallel=True),), (row, unused))
 
 
+def stages() -> Sample:
+    """A row that threads change in turns: what one of them writes another one reads next.
+
+    In each round Y is turned around by way of a scratch row, its last element
+    becomes the first one, and a register that is set outside of the loops goes to Z.  In the
+    rounds before the last one, Z is copied to W.
+    """
+    size, rounds, i, t, s32 = var("N"), var("T"), var("i"), var("t"), DTYPES["s32"]
+    row = Array("row", "local", s32, size)
+    one = Array("one", "local", s32, const(1))
+    r = Register("r", "raw", s32, ())
+
+    def each(counter: str, *nodes: Node) -> Loop:
+        return Loop(counter, size, nodes, parallel=True)
+
+    def moved(target: str, to: Index, source: str, start: Index) -> Copy:
+        return Copy((), target, to, source, start)
+
+    turned = each("i", moved("row", size - 1 - i, "Y", i))
+    back = each("i", moved("Y", i, "row", i))
+    alone = (moved("one", const(0), "Y", const(0)), moved("Y", size - 1, "one", const(0)))
+    told = each("i", Call("put_s32", (("r", r), ("m", Window("Z", i)))))
+    kept = Scope((r,), (Call("get_s32", (("m", Window("Y", size - 1)), ("r", r))), told))
+    last = Guard((rounds - 2 - t,), (each("i", moved("W", i, "Z", size - 1 - i)),))
+    shapes = kernel(
+        "stages",
+        [
+            ("X", "in", "s32", ["N"]),
+            ("Y", "out", "s32", ["N"]),
+            ("Z", "out", "s32", ["N"]),
+            ("W", "out", "s32", ["N"]),
+        ],
+        ["N", "T"],
+    )
+    begin = each("i", moved("Y", i, "X", i), moved("W", i, "X", i))
+    body = (begin, Loop("t", rounds, (turned, back, *alone, kept, last)))
+    return sample(shapes, body, (row, one))
+
+
 def prepared() -> Sample:
     """Y[m, j] = W[N - 1 - j], turned ahead by way of a row that is not kept; Z[m, j] = V[j]."""
     size, m, j, s32 = var("N"), var("m"), var("j"), DTYPES["s32"]

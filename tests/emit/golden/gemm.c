@@ -39,7 +39,7 @@ size_t gemm_workspace(int64_t n_M, int64_t n_N, int64_t n_K, int threads)
  *   out C : f32[M, N]
  * }
  */
-int gemm(
+static void gemm_part(
     const float *restrict p_A,
     const float *restrict p_B,
     float *restrict p_C,
@@ -47,20 +47,18 @@ int gemm(
     int64_t n_N,
     int64_t n_K,
     void *workspace,
+    int thread,
     int threads)
 {
-    if (n_M < 1) return -1;
-    if (n_N < 1) return -1;
-    if (n_K < 1) return -1;
-    if (workspace == NULL) return -2;
-    if (threads < 1) threads = 1;
     char *room = (char *)(((uintptr_t)workspace + 63) & ~(uintptr_t)63);
     float *const p_packed = (float *)room;
-    gemm_copy0(p_packed, p_B, n_N, n_K);
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-#endif
-    for (int64_t i_m = 0; i_m < n_M; ++i_m) {
+    if (thread == 0) {
+        gemm_copy0(p_packed, p_B, n_N, n_K);
+    }
+    isamap_meet(threads);
+    for (int64_t i_m = isamap_from(n_M, thread, threads),
+                 past_m = isamap_from(n_M, thread + 1, threads);
+         i_m < past_m; ++i_m) {
         for (int64_t i_j = 0; i_j < ((n_N + 15) / 16); ++i_j) {
             v16 r_acc, r_a, r_b;
             {
@@ -82,5 +80,42 @@ int gemm(
             }
         }
     }
+}
+
+struct gemm_call {
+    const float *p_A;
+    const float *p_B;
+    float *p_C;
+    int64_t n_M;
+    int64_t n_N;
+    int64_t n_K;
+    void *workspace;
+};
+
+static void gemm_share(const void *given, int thread, int threads)
+{
+    const struct gemm_call *const call = given;
+    gemm_part(
+        call->p_A, call->p_B, call->p_C, call->n_M, call->n_N, call->n_K, call->workspace,
+        thread, threads);
+}
+
+int gemm(
+    const float *restrict p_A,
+    const float *restrict p_B,
+    float *restrict p_C,
+    int64_t n_M,
+    int64_t n_N,
+    int64_t n_K,
+    void *workspace,
+    int threads)
+{
+    if (n_M < 1) return -1;
+    if (n_N < 1) return -1;
+    if (n_K < 1) return -1;
+    if (workspace == NULL) return -2;
+    if (threads < 1) threads = 1;
+    const struct gemm_call call = {p_A, p_B, p_C, n_M, n_N, n_K, workspace};
+    isamap_together(gemm_share, &call, threads);
     return 0;
 }

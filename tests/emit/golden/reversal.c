@@ -33,6 +33,39 @@ size_t reversal_workspace(int64_t n_N, int threads)
  *   out Y : s32[9, N]
  * }
  */
+static void reversal_part(
+    const int32_t *restrict p_X,
+    int32_t *restrict p_Y,
+    int64_t n_N,
+    void *workspace,
+    int thread,
+    int threads)
+{
+    char *room = (char *)(((uintptr_t)workspace + 63) & ~(uintptr_t)63);
+    char *const all_p_row = room;
+    const size_t room_p_row = isamap_room(n_N * 4, 64);
+    int32_t *const p_row = (int32_t *)(all_p_row + (size_t)thread * room_p_row);
+    for (int64_t i_i = isamap_from(9, thread, threads),
+                 past_i = isamap_from(9, thread + 1, threads);
+         i_i < past_i; ++i_i) {
+        reversal_copy0(p_row, p_X, n_N, i_i);
+        reversal_copy1(p_Y, p_row, n_N, i_i);
+    }
+}
+
+struct reversal_call {
+    const int32_t *p_X;
+    int32_t *p_Y;
+    int64_t n_N;
+    void *workspace;
+};
+
+static void reversal_share(const void *given, int thread, int threads)
+{
+    const struct reversal_call *const call = given;
+    reversal_part(call->p_X, call->p_Y, call->n_N, call->workspace, thread, threads);
+}
+
 int reversal(
     const int32_t *restrict p_X,
     int32_t *restrict p_Y,
@@ -43,21 +76,7 @@ int reversal(
     if (n_N < 1) return -1;
     if (workspace == NULL) return -2;
     if (threads < 1) threads = 1;
-    char *room = (char *)(((uintptr_t)workspace + 63) & ~(uintptr_t)63);
-    char *const all_p_row = room;
-    const size_t room_p_row = isamap_room(n_N * 4, 64);
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-#endif
-    for (int64_t i_i = 0; i_i < 9; ++i_i) {
-#ifdef _OPENMP
-        const int thread = omp_get_thread_num();
-#else
-        const int thread = 0;
-#endif
-        int32_t *const p_row = (int32_t *)(all_p_row + (size_t)thread * room_p_row);
-        reversal_copy0(p_row, p_X, n_N, i_i);
-        reversal_copy1(p_Y, p_row, n_N, i_i);
-    }
+    const struct reversal_call call = {p_X, p_Y, n_N, workspace};
+    isamap_together(reversal_share, &call, threads);
     return 0;
 }

@@ -1,0 +1,176 @@
+/* Threads that share the work of a call.  They are started by the first call that wants them, wait
+   for the next one by spinning for a moment, then asleep, and end with the program or the library.
+   Calls at once from several threads are right: all but one of them compute alone.
+   GCC needs -fno-predictive-commoning: see the description of the machine. */
+typedef void isamap_share(const void *call, int thread, int threads);
+
+/* The first iteration, of as many, of a thread. */
+static inline int64_t isamap_from(int64_t count, int thread, int threads)
+{
+    return count / threads * thread + isamap_min(count % threads, thread);
+}
+
+#ifdef _REENTRANT /* what compilers define where programs may have threads */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#ifndef ISAMAP_PAUSE
+#define ISAMAP_PAUSE() ((void)0)
+#endif
+
+enum {
+    ISAMAP_MOST = 256,   /* threads of a call */
+    ISAMAP_SPINS = 2048, /* looks at a number that another thread will change, before it gives way */
+    ISAMAP_END = 511     /* instead of a number of threads: there will be no more calls */
+};
+
+static struct {
+    /* Written between calls. */
+    isamap_share *share;
+    const void *call;
+    uint64_t since; /* the round before that for which workers are started */
+    int size;       /* workers that were started */
+    int known;      /* whether a fork is told to isamap_forked */
+    pthread_t workers[ISAMAP_MOST];
+    pthread_mutex_t lock;
+    pthread_cond_t woken;
+    /* The number of the call, times 512, and its threads. */
+    uint64_t round __attribute__((aligned(64)));
+    int asleep;
+    int busy __attribute__((aligned(64)));
+    int done __attribute__((aligned(64))); /* workers that have ended their share */
+    int here __attribute__((aligned(64))); /* threads that wait for the others */
+    unsigned turn __attribute__((aligned(64)));
+} isamap_team = {.lock = PTHREAD_MUTEX_INITIALIZER, .woken = PTHREAD_COND_INITIALIZER};
+
+/* Looks again later: soon at first, then when others on this core have had their turn. */
+static inline void isamap_look_later(int *looks)
+{
+    if (++*looks < ISAMAP_SPINS)
+        ISAMAP_PAUSE();
+    else
+        sched_yield();
+}
+
+/* Returns when all threads of the call are here. */
+static inline void isamap_meet(int threads)
+{
+    if (threads == 1) return;
+    const unsigned turn = __atomic_load_n(&isamap_team.turn, __ATOMIC_RELAXED);
+    if (__atomic_add_fetch(&isamap_team.here, 1, __ATOMIC_ACQ_REL) == threads) {
+        __atomic_store_n(&isamap_team.here, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&isamap_team.turn, turn + 1, __ATOMIC_RELEASE);
+        return;
+    }
+    int looks = 0;
+    while (__atomic_load_n(&isamap_team.turn, __ATOMIC_ACQUIRE) == turn) isamap_look_later(&looks);
+}
+
+/* The next round after ``seen``. */
+static uint64_t isamap_next(uint64_t seen)
+{
+    uint64_t round;
+    for (int looks = 0; looks < ISAMAP_SPINS; ++looks) {
+        round = __atomic_load_n(&isamap_team.round, __ATOMIC_ACQUIRE);
+        if (round != seen) return round;
+        ISAMAP_PAUSE();
+    }
+    pthread_mutex_lock(&isamap_team.lock);
+    __atomic_add_fetch(&isamap_team.asleep, 1, __ATOMIC_SEQ_CST);
+    while ((round = __atomic_load_n(&isamap_team.round, __ATOMIC_SEQ_CST)) == seen)
+        pthread_cond_wait(&isamap_team.woken, &isamap_team.lock);
+    __atomic_sub_fetch(&isamap_team.asleep, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&isamap_team.lock);
+    return round;
+}
+
+static void isamap_begin(uint64_t round)
+{
+    __atomic_store_n(&isamap_team.round, round, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&isamap_team.asleep, __ATOMIC_SEQ_CST) == 0) return;
+    pthread_mutex_lock(&isamap_team.lock);
+    pthread_cond_broadcast(&isamap_team.woken);
+    pthread_mutex_unlock(&isamap_team.lock);
+}
+
+static void *isamap_work(void *number)
+{
+    const int thread = (int)(intptr_t)number;
+    uint64_t seen = isamap_team.since;
+    for (;;) {
+        seen = isamap_next(seen);
+        const int threads = (int)(seen % 512);
+        if (threads == ISAMAP_END) return NULL;
+        if (thread >= threads) continue; /* the next call may already be on its way */
+        isamap_team.share(isamap_team.call, thread, threads);
+        __atomic_add_fetch(&isamap_team.done, 1, __ATOMIC_RELEASE);
+    }
+}
+
+/* The child of a fork has one thread. */
+static void isamap_forked(void)
+{
+    isamap_team.size = isamap_team.asleep = isamap_team.busy = isamap_team.here = 0;
+    pthread_mutex_init(&isamap_team.lock, NULL);
+    pthread_cond_init(&isamap_team.woken, NULL);
+}
+
+/* Starts what is missing of as many threads, and returns how many there are. */
+static int isamap_start(int threads)
+{
+    sigset_t all, before;
+    if (isamap_team.size >= threads - 1) return threads;
+    if (!isamap_team.known && pthread_atfork(NULL, NULL, isamap_forked) != 0) return 1;
+    isamap_team.known = 1;
+    isamap_team.since = isamap_team.round;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
+    while (isamap_team.size < threads - 1) {
+        pthread_t *worker = &isamap_team.workers[isamap_team.size];
+        void *number = (void *)(intptr_t)(isamap_team.size + 1);
+        if (pthread_create(worker, NULL, isamap_work, number) != 0) break;
+        ++isamap_team.size;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return isamap_team.size + 1;
+}
+
+/* Has ``share`` executed by as many threads, this one among them, and returns when all are done. */
+static void isamap_together(isamap_share *share, const void *call, int threads)
+{
+    if (threads <= 1 || __atomic_exchange_n(&isamap_team.busy, 1, __ATOMIC_ACQUIRE)) {
+        share(call, 0, 1);
+        return;
+    }
+    threads = isamap_start(threads < ISAMAP_MOST ? threads : ISAMAP_MOST);
+    if (threads > 1) {
+        isamap_team.share = share;
+        isamap_team.call = call;
+        __atomic_store_n(&isamap_team.done, 0, __ATOMIC_RELAXED);
+        isamap_begin((isamap_team.round / 512 + 1) * 512 + (uint64_t)threads);
+    }
+    share(call, 0, threads);
+    int looks = 0;
+    while (threads > 1 && __atomic_load_n(&isamap_team.done, __ATOMIC_ACQUIRE) < threads - 1)
+        isamap_look_later(&looks);
+    __atomic_store_n(&isamap_team.busy, 0, __ATOMIC_RELEASE);
+}
+
+/* No worker may be left in code that is about to be unloaded. */
+__attribute__((destructor)) static void isamap_end(void)
+{
+    if (isamap_team.size == 0 || __atomic_exchange_n(&isamap_team.busy, 1, __ATOMIC_ACQUIRE)) return;
+    isamap_begin(isamap_team.round / 512 * 512 + 512 + ISAMAP_END);
+    while (isamap_team.size > 0) pthread_join(isamap_team.workers[--isamap_team.size], NULL);
+    __atomic_store_n(&isamap_team.busy, 0, __ATOMIC_RELEASE);
+}
+#else
+static inline void isamap_meet(int threads) { (void)threads; }
+
+static void isamap_together(isamap_share *share, const void *call, int threads)
+{
+    (void)threads;
+    share(call, 0, 1);
+}
+#endif

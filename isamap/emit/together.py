@@ -1,0 +1,90 @@
+"""What the threads of a call execute together: which nodes they share, and where they must meet.
+
+Every thread executes the whole body, but of a shared loop only its own iterations, and what stands
+outside of these and writes to memory is left to the first thread.  Between nodes of which one
+writes an array that the other touches they meet.
+"""
+
+from collections.abc import Mapping
+
+from isamap.emit.liveness import calls
+from isamap.hw.accelerator import Entry
+from isamap.ir.ahead import Uses
+from isamap.lower.apart import uses
+from isamap.lower.nodes import Guard, Loop, Node, Register, Scope
+
+
+class Together:
+    """Answers for the nodes of one function; arrays in ``private`` exist once per thread."""
+
+    def __init__(self, entries: Mapping[str, Entry], private: frozenset[str]) -> None:
+        self.entries = entries
+        self.private = private
+
+    @classmethod
+    def of(
+        cls, nodes: tuple[Node, ...], entries: Mapping[str, Entry], private: frozenset[str]
+    ) -> "Together | None":
+        """Return the answers for nodes of which threads share some loop, None for others."""
+        together = cls(entries, private)
+        return together if any(map(together.is_shared, nodes)) else None
+
+    def touched(self, *nodes: Node) -> Uses:
+        """Return the arrays in memory that nodes read and write, those of one thread left out."""
+        found = uses(nodes, self.entries)
+        return Uses(found.reads - self.private, found.writes - self.private)
+
+    def is_shared(self, node: Node) -> bool:
+        """Return whether threads share some loop of the node.
+
+        They do not where something between the loops sets a register that it shares with them and
+        writes to memory, too: the first thread's registers are not those of the others.
+        """
+        match node:
+            case Loop(parallel=True):
+                return True
+            case Loop(body=body) | Scope(body=body):
+                return self._any_shared(body)
+            case Guard(_, body, otherwise):
+                either = (*body, *otherwise)
+                return self._any_shared(either)
+            case _:
+                return False
+
+    def is_alone(self, node: Node) -> bool:
+        """Return whether a node that is not shared is the first thread's: it writes to memory."""
+        return bool(uses((node,), self.entries).writes)
+
+    def _any_shared(self, nodes: tuple[Node, ...]) -> bool:
+        apart = [node for node in nodes if not self.is_shared(node)]
+        is_mixed = any(self.is_alone(node) and self._sets_registers(node) for node in apart)
+        return len(apart) < len(nodes) and not is_mixed
+
+    def _sets_registers(self, node: Node) -> bool:
+        """Return whether a node writes registers that are declared outside of it."""
+        own = {register.name for register in _declared(node)}
+        for call in calls((node,)):
+            instruction = self.entries[call.instruction].instruction
+            for name, place in call.operands:
+                if not isinstance(place, Register) or place.name in own:
+                    continue
+                if instruction.operand(name).role != "in":
+                    return True
+        return False
+
+
+def meet(one: Uses, other: Uses) -> bool:
+    """Return whether what one writes the other touches, so that threads must meet in between."""
+    return bool(one.writes & (other.reads | other.writes) or one.reads & other.writes)
+
+
+def _declared(node: Node) -> tuple[Register, ...]:
+    match node:
+        case Scope(registers, body):
+            return (*registers, *(r for inner in body for r in _declared(inner)))
+        case Loop(body=body):
+            return tuple(r for inner in body for r in _declared(inner))
+        case Guard(_, body, otherwise):
+            return tuple(r for inner in (*body, *otherwise) for r in _declared(inner))
+        case _:
+            return ()

@@ -1,0 +1,183 @@
+"""Threads that share the loops of a call."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isamap.emit.c import emit_c
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.dtype import DTYPES
+from isamap.ir.index import const, var
+from isamap.ir.nodes import Literal
+from isamap.lower.nodes import Call, Loop, Register, Scope, Window
+from isamap.run.build import build_program, build_shared
+from isamap.run.outcome import Crash
+from isamap.run.program import run_program
+from tests.emit.building import MACHINE, compiled, emitted
+from tests.emit.machines import kernel
+from tests.emit.samples import Sample, gemm, reversal, sample, stages
+
+
+def expected(x: np.ndarray, rounds: int) -> dict[str, np.ndarray]:
+    y, w, z = x.copy(), x.copy(), np.zeros_like(x)
+    for t in range(rounds):
+        y = y[::-1].copy()
+        y[-1] = y[0]
+        z[:] = y[-1]
+        if t <= rounds - 2:
+            w = z[::-1].copy()
+    return {"Y": y, "Z": z, "W": w}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7, 40])
+@pytest.mark.parametrize(("size", "rounds"), [(1, 1), (2, 5), (5, 4), (100, 33)])
+def test_what_one_thread_writes_another_one_reads_next(
+    size: int, rounds: int, threads: int
+) -> None:
+    x = np.random.default_rng(size).integers(-99, 99, size, np.int32)
+    for _ in range(3):
+        got = compiled(stages())(x, threads=threads, symbols={"T": rounds})
+        for name, array in expected(x, rounds).items():
+            np.testing.assert_array_equal(got[name], array, err_msg=name)
+
+
+def test_a_register_that_goes_with_memory_keeps_its_loops_on_one_thread() -> None:
+    # One instruction between the loops would leave the other threads without its register.
+    r, i = Register("r", "raw", DTYPES["s32"], ()), var("i")
+    write = Loop("i", var("N"), (Call("put_s32", (("r", r), ("m", Window("Y", i)))),), True)
+    mixed = Loop(
+        "j",
+        const(1),
+        (
+            Call("set_s32", (("v", Literal("7", DTYPES["s32"])), ("r", r))),
+            Call("put_s32", (("r", r), ("m", Window("X", const(0))))),
+        ),
+    )
+    shapes = kernel("mixed", [("X", "out", "s32", [1]), ("Y", "out", "s32", ["N"])], ["N"])
+    made = sample(shapes, (Scope((r,), (mixed, write)),))
+    assert "isamap_together" not in emitted(made).text
+    got = compiled(made)(threads=3, symbols={"N": 50})
+    np.testing.assert_array_equal(got["Y"], np.full(50, 7))
+
+
+@cache
+def sanitised() -> Accelerator:
+    """Return the machine with programs that watch their threads."""
+    tools = MACHINE.toolchain
+    assert tools is not None
+    return replace(MACHINE, toolchain=replace(tools, flags=(*tools.flags, "-fsanitize=thread")))
+
+
+@pytest.fixture
+def works(tmp_path: Path) -> None:
+    """Skip where the compiler or the kernel has no thread sanitiser."""
+    source = tmp_path / "nothing.c"
+    source.write_text("int main(void) { return 0; }")
+    program = tmp_path / "nothing"
+    command = ["gcc", "-fsanitize=thread", str(source), "-o", str(program)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("the compiler has no thread sanitiser: install libtsan")
+    if subprocess.run([program], capture_output=True, check=False).returncode:
+        pytest.skip("programs of the thread sanitiser do not start on this system")
+
+
+CASES: dict[str, tuple[Sample, dict[str, tuple[int, ...]], dict[str, int]]] = {
+    "stages": (stages(), {"X": (64,)}, {"N": 64, "T": 40}),
+    "gemm": (gemm(parallel=True), {"A": (5, 7), "B": (7, 37)}, {"M": 5, "N": 37, "K": 7}),
+    "reversal": (reversal(), {"X": (9, 50)}, {"N": 50}),
+}
+
+
+@pytest.mark.usefixtures("works")
+@pytest.mark.parametrize("name", CASES)
+def test_threads_do_not_race(name: str, tmp_path: Path) -> None:
+    made, shapes, symbols = CASES[name]
+    arrays = {
+        p.name: np.ones(shapes[p.name], p.dtype.numpy)
+        for p in made.kernel.buffers
+        if p.name in shapes
+    }
+    source = emit_c(made.lowered, sanitised(), made.kernel)
+    program = build_program(source, sanitised(), tmp_path)
+    for threads in (2, 3):
+        got = run_program(program, source, sanitised(), arrays, symbols, threads=threads)
+        assert not isinstance(got, Crash), got.message
+
+
+@pytest.mark.usefixtures("works")
+def test_the_sanitiser_sees_a_race(tmp_path: Path) -> None:
+    made = stages()
+    source = emit_c(made.lowered, sanitised(), made.kernel)
+    wrong = replace(source, functions=source.functions.replace("isamap_meet(threads);", ";"))
+    program = build_program(wrong, sanitised(), tmp_path)
+    x = np.ones(64, np.int32)
+    got = run_program(program, wrong, sanitised(), {"X": x}, {"N": 64, "T": 40}, threads=2)
+    assert isinstance(got, Crash)
+    assert "data race" in got.message
+
+
+FORKING = """
+import os, sys
+import numpy as np
+sys.path.insert(0, {root!r})
+from tests.emit.building import compiled
+from tests.emit.samples import stages
+from tests.emit.test_team import expected
+x = np.arange(50, dtype=np.int32)
+call = compiled(stages())
+def right():
+    got = call(x, threads=3, symbols=dict(T=9))
+    return all((got[n] == a).all() for n, a in expected(x, 9).items())
+assert right()
+child = os.fork()
+if child == 0:
+    os._exit(0 if right() and right() else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert right()
+print("done")
+"""
+
+
+def test_a_fork_has_threads_of_its_own_and_programs_end() -> None:
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING.format(root=root)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no list of threads")
+def test_threads_end_with_the_library(tmp_path: Path) -> None:
+    text = """
+import ctypes, _ctypes, os, sys
+count = lambda: len(os.listdir("/proc/self/task"))
+before = count()
+library = ctypes.CDLL(sys.argv[1])
+call = library.stages
+x, y, z, w = ((ctypes.c_int32 * 8)(*range(8)) for _ in range(4))
+room = ctypes.create_string_buffer(4096)
+for _ in range(3):
+    assert call(x, y, z, w, ctypes.c_int64(8), ctypes.c_int64(3), room, 3) == 0
+assert count() == before + 2, count()
+_ctypes.dlclose(library._handle)
+assert count() == before, count()
+print("done")
+"""
+    library = build_shared(emitted(stages()), MACHINE, tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", text, str(library)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr

@@ -19,6 +19,7 @@ from isamap.ir.statements import reduction_variables
 from isamap.mapping.checks.legal import violations
 from isamap.mapping.matching import Matching
 from isamap.proof.claim import Claim, Obligation, Open
+from isamap.proof.roundings import rounding_steps, sum_bound
 from isamap.proof.walk import number
 from isamap.solver.lemma import Lemma
 
@@ -68,10 +69,7 @@ def _sum(statement: Statement, known: Intervals, name: str) -> Iterator[Obligati
     dtype = statement.target.dtype
     term = interval_of(statement.value, statement, known)
     assert term is not None, "the value has the type of the target"
-    # Several iterations of the target's own variables may reach one element, too.
-    plain = all(index.name is not None for index in statement.target.indices)
-    inner = reduction_variables(statement) if plain else [v.name for v in statement.variables]
-    count = product(v.extent for v in statement.variables if v.name in inner)
+    count = _terms(statement)
     start = known.get(statement.target.buffer, full(dtype)) if _resumes(statement, known) else None
     limit = _longest(term, start or Interval(0, 0), dtype)
     target = statement.target.buffer
@@ -86,6 +84,14 @@ def _sum(statement: Statement, known: Intervals, name: str) -> Iterator[Obligati
     yield Open(name, _any_order(claim, dtype))
     note = f"sums of {target} may wrap, as in the kernel itself"
     yield Claim(name, "integers", note, "intervals", "noted", detail=f"terms are in {term}")
+
+
+def _terms(statement: Statement) -> Index:
+    """Return how many terms an element of a sum has at most."""
+    # Several iterations of the target's own variables may reach one element, too.
+    plain = all(index.name is not None for index in statement.target.indices)
+    inner = reduction_variables(statement) if plain else [v.name for v in statement.variables]
+    return product(v.extent for v in statement.variables if v.name in inner)
 
 
 def _resumes(statement: Statement, known: Intervals) -> bool:
@@ -140,6 +146,7 @@ def _any_order(claim: str, dtype: DType) -> Lemma:
 def float_notes(matching: Matching, permissions: Permissions, name: str) -> Iterator[Claim]:
     """Yield what a mapping does to the rounding of a statement, and by which permission."""
     statement = matching.statement
+    yield from rounding_steps(statement, name)
     if statement.target.dtype.is_float and statement.reduction in ("+=", "*="):
         inner = reduction_variables(statement)
         moving = [v.name for v in statement.variables if v.name in inner and v.extent != const(1)]
@@ -148,7 +155,11 @@ def float_notes(matching: Matching, permissions: Permissions, name: str) -> Iter
             pass
         elif permissions.reassociate:
             text = f"the {kind} over {', '.join(moving)} may be taken in another order"
-            detail = f"every step rounds to {statement.target.dtype}; permission: reassociate"
+            detail = f"every step rounds to {statement.target.dtype}"
+            if kind == "sum":
+                bound = sum_bound(statement.target.dtype, _terms(statement))
+                detail += f": {bound}"
+            detail += "; permission: reassociate"
             yield Claim(name, "floats", text, "none", "noted", detail=detail)
         else:
             text = f"the {kind} over {', '.join(moving)} is taken in the kernel's order"

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from isamap.explain.explanation import Reason
+from isamap.explain.explanation import Kind, Reason
 from isamap.explain.places import axis_span
 from isamap.ir.nodes import Access, Literal, Permissions, Statement
 from isamap.ir.printer import print_expr
@@ -84,9 +84,9 @@ def unplaced(
 ) -> tuple[Reason, ...]:
     """Return what keeps a needle whose operands are bound from having any placement."""
     whole = problem(statement, needle, operands, permissions)
-    if texts := conflicts(statement, needle, operands, permissions):
+    if found := conflicts(statement, needle, operands, permissions):
         place = needle.value.span or needle.target.span
-        return tuple(Reason("law 5", text, statement.span, place) for text in texts)
+        return tuple(Reason(_law(v.law), v.message, statement.span, place) for v in found)
     if any(whole.is_open(filling) for filling in whole.fillings):
         text = "no placement of its axes was found within the limits"
         return (Reason("limit", text, statement.span, needle.entry.span),)
@@ -110,3 +110,18 @@ def unplaced(
             span = dict(permissions.spans).get("finite", statement.span)
             reasons = [Reason("permission", text, span, place), *reasons]
     return tuple(reasons)
+
+
+def _law(number: int) -> Kind:
+    """Return the kind of reason that a broken law is."""
+    match number:
+        case 0:
+            return "permission"
+        case 1:
+            return "law 1"
+        case 2:
+            return "law 2"
+        case 5:
+            return "law 5"
+        case _:
+            return "law 4"

@@ -32,7 +32,7 @@ def refusals(
         matchings, _, _ = enumerate_matchings(
             statement, needle, operands, MOST, permissions=permissions
         )
-        texts = conflicts(statement, needle, operands, permissions)
+        texts = [v.message for v in conflicts(statement, needle, operands, permissions)]
         reason = why_refused(statement, needle, matchings, permissions) or "; ".join(texts)
         if reason:
             found.setdefault(needle.name, reason)

@@ -31,6 +31,7 @@ HELPED = {
     "not_a_constant": 0,
     "one_register": 0,
     "two_places": 0,
+    "used_twice": 0,
 }
 
 

@@ -21,6 +21,7 @@ from isamap.mapping.laws.filler import legal_filling
 from isamap.mapping.laws.positions import digits, extent
 from isamap.mapping.laws.problem import problem
 from isamap.mapping.matching import Mapping, Matching
+from isamap.mapping.needles.pattern import bindings
 from isamap.mapping.tiles.shared import wholly_shared
 from isamap.proof.ahead import faults_ahead
 from isamap.proof.bounds import memory_lemmas
@@ -104,6 +105,8 @@ def subjects(kernel: Kernel) -> tuple[str, ...]:
 def mapping_obligations(mapping: Mapping, kernel: Kernel, name: str) -> Iterator[Obligation]:
     """Yield the laws: by ranks, by the solver, and on the tile."""
     matching = mapping.matching
+    text = f"with its operands bound so, {matching.needle.name} has the statement's body"
+    yield Claim(name, "operands", text, "checker", _decided(_has_body(matching)))
     broken = violations(matching, kernel.permissions)
     told = "; ".join(v.message for v in broken)
     text = f"{matching.needle.name} computes the statement by the four laws"
@@ -113,6 +116,14 @@ def mapping_obligations(mapping: Mapping, kernel: Kernel, name: str) -> Iterator
     for condition in conditions_of(matching.needle):
         yield Open(name, condition.lemma)
     yield from _tile(mapping, kernel, name)
+
+
+def _has_body(matching: Matching) -> bool:
+    """Return whether the body is the needle's with what its operands stand for in their places."""
+    needle, given = matching.needle, dict(matching.operands)
+    held = {access.buffer: literal for access, literal in needle.fixed}
+    readings = bindings(needle.value, matching.statement.value)
+    return any({**reading, **held} == given for reading in readings)
 
 
 def _laws(matching: Matching, permissions: Permissions) -> Iterator[Lemma]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from isamap.diagnostics import CertificateError, fail
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.ir.printer import print_kernel
@@ -37,8 +38,13 @@ def recheck(data: Mapping[str, Any], limits: Limits | None = None) -> Rechecked:
     """
     limits = limits or Limits()
     evidence = read_evidence(data)
-    claims = decide(obligations(evidence), limits)
-    check = run_field(evidence, limits)
+    try:
+        claims = decide(obligations(evidence), limits)
+        check = run_field(evidence, limits)
+    except (LookupError, ValueError, TypeError, AttributeError, AssertionError) as error:
+        # Nothing says that the parts of a file name operands, arrays and variables that there are.
+        text = f"schedule and lowered.code do not fit each other or the kernel: {error!r}"
+        raise CertificateError(fail("E773", text)) from error
     differences = list(_compared(read_claims(data), claims))
     recorded, found = read_field(data), field_json(check)
     if recorded["verdict"] != check.verdict:

@@ -19,7 +19,7 @@ from isamap.proof.codec import Unreadable, decode, encode
 from isamap.proof.evidence import Evidence
 from isamap.proof.field import field_check
 from isamap.proof.recheck import foreign, recheck
-from isamap.proof.saved import VERSION, certificate_json, load, read_evidence, save
+from isamap.proof.saved import VERSION, certificate_json, digest, load, read_evidence, save
 from tests.proof.samples import BYTES, FIXED, POOL, SAME, SYMBOLIC, changed, kernel, machine, mapped
 
 LIMITS = Limits(calls=20_000, iterations=10**6)
@@ -126,6 +126,12 @@ def change_field(data: dict[str, Any]) -> None:
     data["field"]["verdict"] = "differs"
 
 
+def other_binding(data: dict[str, Any]) -> None:
+    operands = data["schedule"]["statements"][0]["mapping"]["matching"]["operands"]
+    operands[0][1], operands[1][1] = operands[1][1], operands[0][1]
+    operands[1][1]["buffer"] = "B"
+
+
 def no_seeds(data: dict[str, Any]) -> None:
     data["field"]["seeds"] = []
 
@@ -149,6 +155,7 @@ def change_detail(data: dict[str, Any]) -> None:
         (swap_axes, "refuted"),
         (change_kernel, "is missing|refuted"),
         (change_field, "field:"),
+        (other_binding, "has the statement's body"),
         (no_seeds, "field: its seeds"),
         (other_runs, "field: its probability"),
         (change_detail, "with the detail"),
@@ -184,6 +191,11 @@ def drop_part(data: dict[str, Any]) -> None:
     del data["lowered"]
 
 
+def other_operand(data: dict[str, Any]) -> None:
+    text = json.dumps(data["lowered"]["code"]).replace('[["a", ', '[["nobody", ')
+    data["lowered"] = {"digest": digest(json.loads(text)), "code": json.loads(text)}
+
+
 def unknown_class(data: dict[str, Any]) -> None:
     data["schedule"]["is"] = "Path"
 
@@ -196,6 +208,7 @@ def unknown_class(data: dict[str, Any]) -> None:
         (break_kernel, "E0"),
         (misread, "E774"),
         (drop_part, "E773"),
+        (other_operand, "E773"),
         (unknown_class, "E773"),
     ],
 )

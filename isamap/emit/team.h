@@ -32,6 +32,8 @@ static struct {
     uint64_t since; /* the round before that for which workers are started */
     int size;       /* workers that were started */
     int known;      /* whether a fork is told to isamap_forked */
+    int caller;     /* the processor of the caller that the workers keep off, plus 1 */
+    int kept;       /* workers that do */
     pthread_t workers[ISAMAP_MOST];
     pthread_mutex_t lock;
     pthread_cond_t woken;
@@ -111,9 +113,30 @@ static void *isamap_work(void *number)
 /* The child of a fork has one thread. */
 static void isamap_forked(void)
 {
+    isamap_team.kept = 0;
     isamap_team.size = isamap_team.asleep = isamap_team.busy = isamap_team.here = 0;
     pthread_mutex_init(&isamap_team.lock, NULL);
     pthread_cond_init(&isamap_team.woken, NULL);
+}
+
+/* Keeps the workers off the caller's processor, where there are enough of them: a scheduler that
+   finds others busy puts a worker there, and one then spins for the other. */
+static void isamap_keep_apart(int threads)
+{
+#ifdef __linux__
+    cpu_set_t allowed;
+    const int caller = sched_getcpu() + 1;
+    if (caller == isamap_team.caller && isamap_team.kept == isamap_team.size) return;
+    isamap_team.caller = caller;
+    isamap_team.kept = isamap_team.size;
+    if (caller < 1 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    if (CPU_COUNT(&allowed) < threads) return;
+    CPU_CLR(caller - 1, &allowed);
+    for (int n = 0; n < isamap_team.size; ++n)
+        pthread_setaffinity_np(isamap_team.workers[n], sizeof allowed, &allowed);
+#else
+    (void)threads;
+#endif
 }
 
 /* Starts what is missing of as many threads, and returns how many there are. */
@@ -145,6 +168,7 @@ static void isamap_together(isamap_share *share, const void *call, int threads)
     }
     threads = isamap_start(threads < ISAMAP_MOST ? threads : ISAMAP_MOST);
     if (threads > 1) {
+        isamap_keep_apart(threads);
         isamap_team.share = share;
         isamap_team.call = call;
         __atomic_store_n(&isamap_team.done, 0, __ATOMIC_RELAXED);

@@ -11,6 +11,9 @@ from isamap.emit.source import Parameter
 RUNTIME = Path(__file__).with_name("team.h").read_text(encoding="utf-8")
 """C text, after that of the description: ``isamap_together`` executes a function on threads."""
 
+BEFORE = "#define _GNU_SOURCE 1 /* for what keeps threads on processors of their own */"
+"""A line before all headers of a file with the runtime."""
+
 
 def is_used(functions: str) -> bool:
     """Return whether functions need the runtime."""

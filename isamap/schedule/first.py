@@ -20,6 +20,7 @@ from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Mapping
 from isamap.mapping.tiles.shared import brought
 from isamap.schedule.copied import pack_aliased, pack_constants
+from isamap.schedule.crowded import Crowding, crowding
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, Steps, read_shape
 from isamap.schedule.threads import share
@@ -53,7 +54,8 @@ def first_schedule(
         treatments = Treatments(mapping, producers, buffers, kernel.permissions)
     chosen, costs = first_treatments(mapping, treatments)
     shape = read_shape(mapping)
-    blocks = rank_blocks(shape, accelerator, costs)
+    crowd = crowding(shape, chosen, accelerator, treatments)
+    blocks = rank_blocks(shape, accelerator, costs, crowd)
     smallest = {v: 1 for v in shape.extents}
     block = smallest if rank is None else blocks[min(rank, len(blocks) - 1)]
     chosen = pack_aliased(shape, chosen, accelerator, treatments)
@@ -84,7 +86,7 @@ def first_treatments(
 
 # --- the register block -------------------------------------------------------------------------
 def rank_blocks(
-    shape: Shape, accelerator: Accelerator, costs: Dict[str, float]
+    shape: Shape, accelerator: Accelerator, costs: Dict[str, float], crowd: Crowding
 ) -> list[dict[str, int]]:
     """Return the blocks that fit the machine, as tiles of each variable, the best score first."""
     room = _room(shape.mapping, accelerator)
@@ -95,7 +97,7 @@ def rank_blocks(
     scored: list[tuple[float, int, dict[str, int]]] = []
     for block, inner in product(_blocks(shape, room), inners):
         whole = {**block, **inner}
-        score = _score(shape, whole, accelerator, costs)
+        score = _score(shape, whole, accelerator, costs, crowd)
         if score is not None:
             scored.append((score, len(scored), whole))
     if not scored:
@@ -146,6 +148,7 @@ def _score(
     block: dict[str, int],
     accelerator: Accelerator,
     costs: Dict[str, float],
+    crowd: Crowding,
 ) -> float | None:
     """Return the estimated cycles a call of a block, or None if it does not fit."""
     entry = shape.mapping.matching.needle.entry
@@ -169,7 +172,7 @@ def _score(
     for v in shape.outputs:
         step = block[v] * shape.tile[v]
         waste *= -(-shape.extents[v] // step) * step / max(1, shape.extents[v])
-    per_call = loads / calls
+    per_call = (loads + crowd.cycles(block)) / calls
     loop = 0.5 / calls
     return float((max(compute, per_call) + 0.25 * per_call + loop) * waste**0.5)
 

@@ -13,6 +13,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
 from isamap.mapping.fragments.produce import Producers
+from isamap.schedule.crowded import crowding
 from isamap.schedule.first import first_treatments, order_levels, rank_blocks
 from isamap.schedule.schedule import Level, Schedule, StatementSchedule
 from isamap.schedule.shape import Shape, read_shape
@@ -148,9 +149,10 @@ class _Maker:
             buffers = {buffer.name: buffer for buffer in self.kernel.buffers}
             permissions = self.kernel.permissions
             treatments = Treatments(mapping, self.producers, buffers, permissions)
-            _, costs = first_treatments(mapping, treatments)
+            chosen, costs = first_treatments(mapping, treatments)
             shape = read_shape(mapping)
-            blocks = rank_blocks(shape, self.accelerator, costs)[:BLOCKS]
+            crowd = crowding(shape, chosen, self.accelerator, treatments)
+            blocks = rank_blocks(shape, self.accelerator, costs, crowd)[:BLOCKS]
             self._known[start] = shape, treatments, blocks
         return self._known[start]
 

@@ -1,0 +1,90 @@
+"""Rows that a block walks side by side and whose lines fall into the same sets of a cache.
+
+A line that holds the elements of several iterations is worth that only if it stays in the cache
+until they come.  Rows that lie a multiple of the cache's way apart share a set, which has room for
+one line of each way.
+"""
+
+from collections.abc import Mapping as Dict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import gcd, prod
+
+from isamap.hw.accelerator import Accelerator
+from isamap.schedule.schedule import Treatment
+from isamap.schedule.shape import ASSUMED_EXTENT, Shape
+from isamap.schedule.treatment import Treatments, inputs, numeric
+
+WAY = 4096
+"""Bytes of a way of the first cache: it is looked up by the part of an address within a page."""
+
+LINE = 64
+"""Bytes of a line, where the description does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crowding:
+    """How often lines are fetched again because others pushed them out of their set.
+
+    ``rows`` has for each such access the bytes from one tile to the next, by variable.  A set holds
+    ``ways`` lines of ``line`` bytes; a line that is fetched again costs ``fetch`` cycles.
+    """
+
+    rows: tuple[tuple[tuple[str, int], ...], ...] = ()
+    ways: int = 0
+    line: int = LINE
+    fetch: float = 0.0
+    known: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict)
+
+    def cycles(self, block: Dict[str, int]) -> float:
+        """Return the cycles of one pass of a block that go into fetching lines again."""
+        found = 0
+        for steps in self.rows:
+            own = tuple((step, block[v]) for v, step in steps if block.get(v, 1) > 1)
+            if prod(count for _, count in own) > self.ways:
+                if own not in self.known:
+                    self.known[own] = self._pushed_out(own)
+                found += self.known[own]
+        return found * self.fetch
+
+    def _pushed_out(self, own: tuple[tuple[int, int], ...]) -> int:
+        """Return how many lines of a block lie in sets that do not hold all of theirs."""
+        lines = {
+            sum(step * n for (step, _), n in zip(own, place, strict=True)) // self.line
+            for place in product(*(range(count) for _, count in own))
+        }
+        sets: dict[int, int] = {}
+        for line in lines:
+            at = line % (WAY // self.line)
+            sets[at] = sets.get(at, 0) + 1
+        return sum(number for number in sets.values() if number > self.ways)
+
+
+def crowding(
+    shape: Shape, chosen: Sequence[Treatment], accelerator: Accelerator, treatments: Treatments
+) -> Crowding:
+    """Return what the operands of a mapping that are read where they lie do to the first cache."""
+    cache = next((s for s in accelerator.storages if s.kind == "cache" and s.size), None)
+    if cache is None or not cache.read or not cache.size or cache.size < WAY:
+        return Crowding()
+    line = cache.line or LINE
+    found = []
+    for (operand, access), treatment in zip(inputs(shape.mapping), chosen, strict=True):
+        reference = treatments.reference(operand, access, treatment)
+        if reference is None or treatment == "packed":
+            continue
+        steps = {}
+        names = sorted(reference.offset.names & shape.extents.keys())
+        if not reference.offset.is_linear_in(names):
+            continue
+        for v in names:
+            factor = abs(numeric(reference.offset.coefficient(v), ASSUMED_EXTENT))
+            steps[v] = factor * shape.tile[v] * access.dtype.bytes
+        inner = [steps[v] for v in shape.reductions if v in steps and shape.extents[v] > 1]
+        if inner and min(inner) < line:
+            outer = tuple((v, step) for v, step in steps.items() if v in shape.outputs)
+            # Rows of any other pitch spread over the sets.
+            if any(gcd(step, WAY) >= 4 * line for _, step in outer):
+                found.append(outer)
+    return Crowding(tuple(found), cache.size // WAY, line, float(line / cache.read))

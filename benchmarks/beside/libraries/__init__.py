@@ -1,0 +1,1 @@
+"""One module per library, each with ``ways(case, threads)``; only a worker process imports them."""

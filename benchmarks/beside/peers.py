@@ -1,0 +1,35 @@
+"""Who is timed: isamap and the libraries that its users would call otherwise."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A library: the module of ``libraries/`` that calls it, and how to install it."""
+
+    name: str
+    module: str
+    what: str
+    install: str = "pip install 'isamap[peers]'"
+
+
+OWN = "isamap"
+
+PEERS = (
+    Peer(OWN, "own", "isamap, through benchmarks/peer.py", "pip install isamap"),
+    Peer("torch", "pytorch", "PyTorch: oneDNN, MKL and its own kernels, the fastest of them"),
+    Peer("onnxruntime", "onnx_runtime", "ONNX Runtime"),
+    Peer("openblas", "openblas", "numpy with OpenBLAS", "pip install numpy"),
+)
+
+
+def chosen(names: str) -> list[Peer]:
+    """Return the peers of a list with commas, all for ``all``; ValueError for an unknown one."""
+    if names == "all":
+        return list(PEERS)
+    known = {peer.name: peer for peer in PEERS}
+    wanted = names.split(",")
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"unknown peer {name!r}; known: {', '.join(known)}")
+    return [known[name] for name in wanted]

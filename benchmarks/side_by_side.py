@@ -2,7 +2,7 @@
 
     python benchmarks/side_by_side.py                             # all families, one core
     python benchmarks/side_by_side.py --families gemm_f32,dw_f32 --threads 2 --rounds 15
-    python benchmarks/side_by_side.py --limit 5 --json FILE --markdown FILE
+    python benchmarks/side_by_side.py --limit 5 --json FILE --markdown FILE --cases FILE
 
 Every peer is a process of its own, pinned to the same cores, and stopped while another one is
 timed.  In a round each is timed once, in turn; times are medians over the rounds, and ratios
@@ -80,8 +80,9 @@ def parser() -> argparse.ArgumentParser:
         "cannot be told: leave it out with --peers",
     )
     made.add_argument("--json", type=Path, help="file for everything that was measured")
-    made.add_argument("--markdown", type=Path, help="file for the tables")
-    made.add_argument("--section", help="part of that file that is renewed; 'threads N'")
+    made.add_argument("--markdown", type=Path, help="file for a line for each family")
+    made.add_argument("--cases", type=Path, help="file for a table of each family's cases")
+    made.add_argument("--section", help="part of these files that is renewed; 'threads N'")
     made.add_argument(
         "--log", type=Path, default=Path(os.devnull), help="file for what peers print"
     )
@@ -128,12 +129,13 @@ def main(words: Sequence[str] | None = None) -> int:
     if given.json is not None:
         everything = {f: [r.to_json() for r in own] for f, own in records.items()}
         given.json.write_text(json.dumps({"run": facts, "families": everything}, indent=1) + "\n")
+    section = given.section or f"threads {given.threads}"
     if given.markdown is not None:
-        lines = [*facts, "", *summary(records, given.threads)]
-        for family, own in records.items():
-            lines += ["", *details(family, own)]
-        section = given.section or f"threads {given.threads}"
-        put(given.markdown, section, [*lines, *_headed(notes(records))])
+        put(given.markdown, section, [*facts, "", *summary(records, given.threads)])
+    if given.cases is not None:
+        tables = [["", *details(family, own)] for family, own in records.items()]
+        lines = [*facts, *(line for table in tables for line in table)]
+        put(given.cases, section, [*lines, *_headed(notes(records))])
     return int(any(t.wrong for own in records.values() for r in own for t in r.timings))
 
 

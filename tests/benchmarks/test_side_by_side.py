@@ -256,7 +256,8 @@ def test_isamap_beside_numpy_from_the_command_line(tmp_path: Path) -> None:
     words = ["--families", "gemm_f32", "--grep", "m=64 ", "--rounds", "3", "--window", "1"]
     core = str(min(os.sched_getaffinity(0)))
     words += ["--peers", "isamap,torch,openblas", "--env", f"PYTHONPATH={tmp_path}"]
-    done = run(*words, "--cores", core, "--json", str(file), "--markdown", str(page))
+    words += ["--json", str(file), "--markdown", str(page), "--cases", str(tmp_path / "cases.md")]
+    done = run(*words, "--cores", core)
     assert done.returncode == 0, done.stderr
     assert "# torch: left out, no module torch: pip install 'isamap[peers]'" in done.stdout
     found = json.loads(file.read_text())
@@ -269,7 +270,8 @@ def test_isamap_beside_numpy_from_the_command_line(tmp_path: Path) -> None:
     assert all(len(peer["seconds"]) == 3 for peer in case["peers"].values())
     assert case["ratio"] > 0
     assert case["peak"] > 0
-    assert "| m=64 n=64 k=64 |" in page.read_text()
+    assert "| gemm_f32 | 1 |" in page.read_text()
+    assert "| m=64 n=64 k=64 |" in (tmp_path / "cases.md").read_text()
 
 
 def test_help_teaches_and_mistakes_are_told() -> None:

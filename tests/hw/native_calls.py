@@ -207,6 +207,9 @@ def pitches_of(operand: Buffer, symbols: Mapping[str, int]) -> tuple[int, ...]:
 WIDENED = {"isamap_ymm2_s16": np.int16, "isamap_ymm2_f32": np.float32}
 """C types that hold elements of even place, widened to this, and behind them those of odd place."""
 
+PAIRS = "isamap_pairs"
+"""The C type that holds each element as 16 bits, and 16 bits of zero beside it."""
+
 
 class Register:
     """The bytes of a register's C variable, to and from elements."""
@@ -218,6 +221,7 @@ class Register:
         # Vectors hold what memory holds; a scalar's C type may be wider than its element.
         scalar = {"float": np.float32, "double": np.float64, "int8_t": np.int8, "uint8_t": np.uint8}
         self.is_widened = c_type in WIDENED
+        self.is_paired = c_type == PAIRS
         self.held = np.dtype({**scalar, **WIDENED}.get(c_type, operand.dtype.numpy))
         self.bytes: Values = np.zeros(max(64, 8 * prod(self.shape)), np.uint8)
 
@@ -226,6 +230,8 @@ class Register:
         raw: bytes
         if self.is_mask:
             raw = np.packbits(elements.astype(np.uint8).reshape(-1), bitorder="little").tobytes()
+        elif self.is_paired:
+            raw = elements.astype(np.int16).view(np.uint16).astype(np.uint32).tobytes()
         elif self.is_widened:
             flat = elements.astype(self.held).reshape(-1)
             raw = flat[0::2].tobytes() + flat[1::2].tobytes()
@@ -240,6 +246,11 @@ class Register:
         if self.is_mask:
             bits = np.unpackbits(self.bytes[:2], bitorder="little")[:count]
             return bits.astype(np.bool_).reshape(self.shape)
+        if self.is_paired:
+            pairs = self.bytes[: 4 * count].copy().view(np.uint32)
+            assert (pairs >> 16 == 0).all(), "the other halves are not zero"
+            halves = pairs.astype(np.uint16).view(np.int16)
+            return halves.astype(self.dtype.numpy).reshape(self.shape)
         size = count * self.held.itemsize
         values = self.bytes[:size].copy().view(self.held)
         if self.is_widened:

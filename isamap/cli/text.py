@@ -141,11 +141,14 @@ def schedule_lines(result: Result, sequences: Sequences | None = None) -> list[s
         if schedule.within is not None:
             lines += wrap(f"{name}: in the registers of {names[schedule.within]}", "  ", "    ")
         else:
-            lines += _schedule_lines(name, schedule, sequences)
+            along = None if schedule.along is None else names[schedule.along]
+            lines += _schedule_lines(name, schedule, sequences, along)
     return lines
 
 
-def _schedule_lines(name: str, schedule: StatementSchedule, sequences: Sequences) -> list[str]:
+def _schedule_lines(
+    name: str, schedule: StatementSchedule, sequences: Sequences, along: str | None
+) -> list[str]:
     loops = [
         f"{level.variable}/{level.step}{' parallel' * level.parallel}" for level in schedule.levels
     ]
@@ -156,6 +159,8 @@ def _schedule_lines(name: str, schedule: StatementSchedule, sequences: Sequences
     ]
     if treated:
         text += f"; {', '.join(treated)}"
+    if along is not None:
+        text += f"; in the rounds of {along}"
     return wrap(text, "  ", "    ")
 
 

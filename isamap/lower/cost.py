@@ -78,6 +78,13 @@ class _Site:
         trips = prod(count for _, count, stride in self.loops[depth:] if stride)
         return len(self.offsets) * self.elements * trips
 
+    def reach(self, depth: int) -> tuple[float, float]:
+        """The first element that the loops from ``depth`` inwards touch, and the one after all."""
+        moves = [stride * max(0.0, count - 1) for _, count, stride in self.loops[depth:]]
+        low = min(self.offsets) + sum(move for move in moves if move < 0)
+        high = max(self.offsets) + sum(move for move in moves if move > 0)
+        return low, high + self.elements
+
 
 def estimate(
     lowered: LoweredKernel, accelerator: Accelerator, symbols: Mapping[str, int] | None = None
@@ -238,19 +245,50 @@ class _Walk:
         groups: dict[tuple[tuple[str, float], ...], list[_Site]] = {}
         for site in self.sites.values():
             groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
+        beside: dict[str, list[tuple[tuple[str, float], ...]]] = {}
+        for loops in groups:
+            beside.setdefault(loops[0][0] if loops else "", []).append(loops)
         amount = 0.0
-        for loops, sites in groups.items():
-            depth = len(loops)
-            while capacity is not None and depth > 0:
-                held = sum(s.footprint(depth - 1) * self.bytes[s.array] for s in sites)
-                if held > capacity * 2 / 3:
-                    break
-                depth -= 1
-            for site in sites:
-                outside = [(n, stride) for _, n, stride in site.loops[:depth]]
-                # The innermost of the outer loops that do not move the site leave it where it is.
-                while outside and not outside[-1][1] and capacity is not None:
-                    outside.pop()
-                trips = prod(n for n, _ in outside)
-                amount += site.footprint(depth) * trips * self.bytes[site.array]
+        for outermost, several in beside.items():
+            alone = sum(self._alone(len(loops), groups[loops], capacity) for loops in several)
+            if outermost and len(several) > 1 and capacity is not None:
+                every = [site for loops in several for site in groups[loops]]
+                alone = min(alone, self._in_rounds(every, capacity))
+            amount += alone
         return amount
+
+    def _alone(self, depth: int, sites: Sequence[_Site], capacity: float | None) -> float:
+        """Return the bytes that sites in the same loops ask for."""
+        while capacity is not None and depth > 0:
+            held = sum(s.footprint(depth - 1) * self.bytes[s.array] for s in sites)
+            if held > capacity * 2 / 3:
+                break
+            depth -= 1
+        amount = 0.0
+        for site in sites:
+            outside = [(n, stride) for _, n, stride in site.loops[:depth]]
+            # The innermost of the outer loops that do not move the site leave it where it is.
+            while outside and not outside[-1][1] and capacity is not None:
+                outside.pop()
+            trips = prod(n for n, _ in outside)
+            amount += site.footprint(depth) * trips * self.bytes[site.array]
+        return amount
+
+    def _in_rounds(self, sites: Sequence[_Site], capacity: float) -> float:
+        """Return the bytes that loops inside one outermost loop ask for if a round's data stay.
+
+        What several of them touch in a round comes once; infinite if a round does not fit.
+        """
+        touched: dict[str, list[_Site]] = {}
+        for site in sites:
+            touched.setdefault(site.array, []).append(site)
+        held = amount = 0.0
+        for array, own in touched.items():
+            ends = [site.reach(1) for site in own]
+            whole = max(high for _, high in ends) - min(low for low, _ in ends)
+            elements = min(sum(site.footprint(1) for site in own), whole)
+            held += elements * self.bytes[array]
+            moves = any(site.loops[0][2] for site in own)
+            trips = own[0].loops[0][1] if moves else 1
+            amount += elements * trips * self.bytes[array]
+        return amount if held <= capacity * 2 / 3 else float("inf")

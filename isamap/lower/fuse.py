@@ -1,10 +1,11 @@
 """Whether statements take the results of earlier ones from registers: by what it is estimated."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from isamap.diagnostics import ScheduleError
 from isamap.hw.accelerator import Accelerator
+from isamap.ir.ahead import statements_ahead
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
@@ -14,6 +15,7 @@ from isamap.lower.finish import finishing
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.fragments.produce import Producers
+from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
 
@@ -64,6 +66,34 @@ def fuse(
                 if found.estimate.cycles <= best.estimate.cycles:
                     best = found
                 break
+    return _together(bound, best, lowered)
+
+
+def _together(kernel: Kernel, best: Fused, lowered: Callable[[Schedule], Fused]) -> Fused:
+    """Return the schedule in which statements that follow each other have one outermost loop.
+
+    Each group grows from its first statement on while the estimate falls; what constants alone
+    decide stays apart, to be computed ahead.
+    """
+    first_ahead = set(statements_ahead(kernel))
+    roots = [n for n, own in enumerate(best.schedule.statements) if own.within is None]
+    at = 0
+    while at < len(roots):
+        members = [roots[at]]
+        plain, grown = best.schedule, best
+        for number in roots[at + 1 :]:
+            trial = rounds_of(kernel, plain, [*members, number])
+            if trial is None or first_ahead & {*members, number}:
+                break
+            try:
+                found = lowered(trial)
+            except ScheduleError:
+                break
+            members.append(number)
+            if found.estimate.cycles < grown.estimate.cycles:
+                grown = found
+        best = grown
+        at += 1 + len(best.schedule.companions(roots[at]))
     return best
 
 

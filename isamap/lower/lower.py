@@ -13,10 +13,12 @@ from isamap.lower.finish import KEPT, Finishing, finishing
 from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
 from isamap.lower.packing import fill
+from isamap.lower.rounds import one_loop
 from isamap.lower.share import share_copies
 from isamap.lower.statement import StatementLowering, scattered
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.fragments.produce import Producers
+from isamap.schedule.rounds import common_variables
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
 
@@ -38,17 +40,29 @@ def lower(
         size = product(buffer.shape)
         array = Array(buffer.name, buffer.role, buffer.dtype, size, contents=buffer.contents)
         context.arrays.append(array)
-    body: list[Node] = []
+    groups: list[list[tuple[Node, ...]]] = []
     written: set[str] = set()
     for number, own in enumerate(schedule.statements):
         statement = bound.statements[number]
         if own.within is not None:
             continue
         after = _finishing(bound, number, schedule.followers(number))
-        body += lower_statement(context, statement, own, written, after)
+        if own.along is not None:
+            _look_at_rounds(bound, schedule, number)
+        nodes = lower_statement(context, statement, own, written, after)
+        if own.along is None:
+            groups.append([nodes])
+        else:
+            groups[-1].append(nodes)
         written |= {finish.target.buffer for finish in after.finishes}
         if after.kept:
             written.add(statement.target.buffer)
+    entries = {entry.name: entry for entry in accelerator.entries}
+    body = [
+        node
+        for group in groups
+        for node in (group[0] if len(group) == 1 else one_loop(group, entries))
+    ]
     # What never leaves a register needs no memory.
     targets = {s.target.buffer for s in bound.statements}
     context.arrays[:] = [
@@ -58,6 +72,30 @@ def lower(
     apart = set_apart(whole, accelerator)
     is_shared = any(level.parallel for own in schedule.statements for level in own.levels)
     return share_copies(apart) if is_shared else apart
+
+
+def _look_at_rounds(kernel: Kernel, schedule: Schedule, number: int) -> None:
+    """ScheduleError unless a statement may have the outermost loop of the one that it names."""
+    first = schedule.statements[number].along
+    assert first is not None
+    roots = [n for n, own in enumerate(schedule.statements) if own.within is None]
+    group = [n for n in roots if first <= n <= number]
+    name = kernel.statements[number].target.buffer
+    if first not in group or any(schedule.statements[n].along != first for n in group[1:]):
+        raise _apart(name, "other loops come between")
+    everyone = sorted({*group, *(f for m in group for f in schedule.followers(m))})
+    if schedule.statements[first].along is not None or any(
+        not schedule.statements[n].levels for n in group
+    ):
+        raise _apart(name, "one of the statements has no loop of its own")
+    found = common_variables(kernel, everyone, {n: schedule.statements[n].levels[0] for n in group})
+    if found is None:
+        raise _apart(name, "what the statements share lies in several rounds")
+
+
+def _apart(name: str, why: str) -> ScheduleError:
+    text = f"{name} cannot be computed in the outermost loop of another statement: {why}"
+    return ScheduleError(Diagnostic("E401", text))
 
 
 def _finishing(kernel: Kernel, root: int, followers: tuple[int, ...]) -> Finishing:

@@ -167,6 +167,7 @@ def schedule_facts(schedule: Schedule, names: list[str]) -> list[Facts]:
             "operands": list(s.operands),
             "stream": s.stream,
             "within": None if s.within is None else names[s.within],
+            "along": None if s.along is None else names[s.along],
         }
         for name, s in zip(names, schedule.statements, strict=True)
     ]

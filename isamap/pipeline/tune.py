@@ -63,7 +63,7 @@ def tune(
         choice.starts,
         Producers(hardware),
         options.threads,
-        choice.schedule.fused,
+        choice.schedule,
     )
     symbols = sample_symbols(kernel, choice.lowered) or {}
     model = Model(kernel, hardware, choices, symbols)

@@ -32,6 +32,7 @@ from isamap.proof.numbers import float_notes, integer_obligations
 from isamap.proof.parallel import parallel_lemmas
 from isamap.proof.partition import cuts, partition_lemmas
 from isamap.proof.registers import register_flow
+from isamap.proof.rounds import round_obligations
 from isamap.proof.walk import UNBOUNDED, Malformed, sites
 from isamap.rewrite.rule import Rewriting
 from isamap.schedule.schedule import Schedule
@@ -81,6 +82,8 @@ def obligations(evidence: Evidence) -> tuple[Obligation, ...]:
             found += [Open(name, lemma) for lemma in partition_lemmas(schedule)]
         else:
             found += fusion_obligations(bound, evidence.schedule, at)
+        if schedule.along is not None:
+            found += round_obligations(bound, evidence.schedule, at)
         found += integer_obligations(bound, at, name)
         found += float_notes(mapping.matching, bound.permissions, name)
     for rewriting in evidence.rewritings:

@@ -41,7 +41,7 @@ def fusion_obligations(kernel: Kernel, schedule: Schedule, number: int) -> Itera
     root = schedule.statements[number].within
     assert root is not None
     group = [n for n in (root, *schedule.followers(root)) if n <= number]
-    members = _members(kernel, group)
+    members = members_of(kernel, group)
     name = kernel.statements[number].target.buffer
     source = kernel.statements[root].target.buffer
     own = members[-1]
@@ -56,7 +56,7 @@ def fusion_obligations(kernel: Kernel, schedule: Schedule, number: int) -> Itera
     yield Open(name, _order(kernel, members, root))
 
 
-def _members(kernel: Kernel, group: list[int]) -> list[_Member]:
+def members_of(kernel: Kernel, group: list[int]) -> list[_Member]:
     """Return the statements of a group with their points, each in names of its own."""
     members: list[_Member] = []
     for number in group:
@@ -132,10 +132,10 @@ def _order(kernel: Kernel, members: list[_Member], root: int) -> Lemma:
     ]
     cases = []
     for other in (*before, *between):
-        meeting = _meeting(terms, other.statement, own.statement)
+        meeting = meets(terms, other.statement, own.statement)
         if meeting == "false":
             continue
-        inside = [*_domain(terms, other.statement), *_domain(terms, own.statement), meeting]
+        inside = [*domain(terms, other.statement), *domain(terms, own.statement), meeting]
         if other.point is not None and own.point is not None:
             pairs = zip(other.point, own.point, strict=True)
             same = [f"(= {terms.term(one)} {terms.term(two)})" for one, two in pairs]
@@ -146,7 +146,8 @@ def _order(kernel: Kernel, members: list[_Member], root: int) -> Lemma:
     return Lemma("order", claim, terms.script(disjunction(cases), ()))
 
 
-def _domain(terms: Terms, statement: Statement) -> list[str]:
+def domain(terms: Terms, statement: Statement) -> list[str]:
+    """Return the ranges of a statement's variables."""
     terms.names.update(dict.fromkeys(v.name for v in statement.variables))
     return [
         f"(and (<= 0 |{v.name}|) (< |{v.name}| {terms.term(v.extent)}))"
@@ -154,7 +155,7 @@ def _domain(terms: Terms, statement: Statement) -> list[str]:
     ]
 
 
-def _meeting(terms: Terms, one: Statement, other: Statement) -> str:
+def meets(terms: Terms, one: Statement, other: Statement) -> str:
     """Return that two iterations touch one element, which one of them writes."""
     cases = []
     for (first, writes), (second, too) in product(_touches(one), _touches(other)):

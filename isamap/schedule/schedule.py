@@ -32,6 +32,9 @@ class StatementSchedule:
 
     ``within`` is the number of an earlier statement whose results this one takes from its registers
     as soon as they are complete; it has no loops of its own then.
+
+    ``along`` is the number of an earlier statement whose outermost loop is this one's, too: all its
+    loops are inside, and each round does as many iterations of both variables.
     """
 
     mapping: Mapping
@@ -39,6 +42,7 @@ class StatementSchedule:
     operands: tuple[Treatment, ...]
     stream: int | None = None
     within: int | None = None
+    along: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,16 @@ class Schedule:
     def fused(self) -> dict[int, int]:
         """The statements that take their input from registers, and from whose."""
         return {n: own.within for n, own in enumerate(self.statements) if own.within is not None}
+
+    @property
+    def rounds(self) -> dict[int, tuple[int, ...]]:
+        """The statements with whose outermost loop others go along, and these."""
+        firsts = dict.fromkeys(own.along for own in self.statements if own.along is not None)
+        return {first: self.companions(first) for first in firsts}
+
+    def companions(self, first: int) -> tuple[int, ...]:
+        """Return the numbers of the statements whose outermost loop is that of ``first``."""
+        return tuple(n for n, own in enumerate(self.statements) if own.along == first)
 
     def followers(self, root: int) -> tuple[int, ...]:
         """Return the numbers of the statements that take their input from ``root``'s registers."""

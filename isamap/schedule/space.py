@@ -15,6 +15,7 @@ from isamap.ir.nodes import Kernel
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.crowded import crowding
 from isamap.schedule.first import first_treatments, order_levels, rank_blocks
+from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Level, Schedule, StatementSchedule
 from isamap.schedule.shape import Shape, read_shape
 from isamap.schedule.threads import share
@@ -35,6 +36,9 @@ OUTER = (1, 2, 4, 8, 16)
 FUSED = ("fused", "apart")
 """Whether a statement is computed in another one's registers, where the first schedule does so."""
 
+ROUNDS = ("together", "apart")
+"""Whether statements have one outermost loop, where they do so in the first schedule."""
+
 UNROLL = (1, 2, 4, 8)
 """Tiles of the innermost reduction that are unrolled."""
 
@@ -53,7 +57,9 @@ class Space:
 
     choices: tuple[Choice, ...]
     _makers: tuple["_Maker", ...] = field(repr=False)
+    _kernel: Kernel = field(repr=False)
     _fused: Mapping[int, int] = field(repr=False, default_factory=dict)
+    _rounds: Mapping[int, tuple[int, ...]] = field(repr=False, default_factory=dict)
 
     @property
     def first(self) -> dict[str, int]:
@@ -66,7 +72,15 @@ class Space:
         for number, root in self._fused.items():
             if FUSED[assignment.get(_fused(number), 0)] == "fused":
                 built[number] = replace(built[number], within=root)
-        return Schedule(tuple(built))
+        result = Schedule(tuple(built))
+        for first, companions in self._rounds.items():
+            if ROUNDS[assignment.get(_rounds(first), 0)] == "apart":
+                continue
+            joined = rounds_of(self._kernel, result, (first, *companions))
+            if joined is None:
+                raise _no("the blocks of the statements have no round in common")
+            result = joined
+        return result
 
 
 def space(
@@ -75,13 +89,15 @@ def space(
     starts: Sequence[Sequence[StatementSchedule]],
     producers: Producers,
     threads: int = 1,
-    fused: Mapping[int, int] | None = None,
+    like: Schedule | None = None,
 ) -> Space:
     """Return the space around some schedules of each statement, the best of each first.
 
-    ``kernel`` has its extents bound.  ``fused`` gives for each statement that the first schedule
-    computes in another one's registers the number of that one.
+    ``kernel`` has its extents bound.  ``like`` is the first schedule: what it computes in registers
+    or in rounds of another statement may be computed apart.
     """
+    fused = {} if like is None else like.fused
+    rounds = {} if like is None else like.rounds
     makers = tuple(
         _Maker(
             f"{number}.",
@@ -94,12 +110,17 @@ def space(
         for number, own in enumerate(starts)
     )
     choices = [choice for maker in makers for choice in maker.choices()]
-    choices += [Choice(_fused(number), FUSED) for number in fused or {}]
-    return Space(tuple(choices), makers, dict(fused or {}))
+    choices += [Choice(_fused(number), FUSED) for number in fused]
+    choices += [Choice(_rounds(number), ROUNDS) for number in rounds]
+    return Space(tuple(choices), makers, kernel, fused, rounds)
 
 
 def _fused(number: int) -> str:
     return f"{number}.fused"
+
+
+def _rounds(number: int) -> str:
+    return f"{number}.rounds"
 
 
 @dataclass(slots=True)

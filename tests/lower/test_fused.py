@@ -124,9 +124,7 @@ def test_schedules_around_fused_ones_compute_the_same(name: str) -> None:
     kernel, accelerator = KERNELS[name], machine("x86_avx512")
     choice = first_choice(kernel, accelerator)
     bound = bind_extents(kernel)
-    around = space(
-        accelerator, bound, choice.starts, Producers(accelerator), 1, choice.schedule.fused
-    )
+    around = space(accelerator, bound, choice.starts, Producers(accelerator), 1, choice.schedule)
     assert around.build(around.first).fused == choice.schedule.fused
     rng = random.Random(3)
     fused = set()

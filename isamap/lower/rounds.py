@@ -1,0 +1,112 @@
+"""The outermost loops of several statements become one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from isamap.diagnostics import Diagnostic, ScheduleError
+from isamap.hw.accelerator import Entry
+from isamap.ir.index import Index, var
+from isamap.lower.apart import uses
+from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Register, Scope, Window
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The nodes of one statement: what comes before its outermost loop, the loop, what is left."""
+
+    registers: tuple[Register, ...]
+    before: tuple[Node, ...]
+    loop: Loop
+    after: tuple[Node, ...]
+
+
+def one_loop(
+    statements: Sequence[tuple[Node, ...]], entries: Mapping[str, Entry]
+) -> tuple[Node, ...]:
+    """Return the nodes of several statements with one outermost loop; each has one of its own.
+
+    ScheduleError if something that comes before the loop of a later statement, such as packing,
+    needs what an earlier one computes, or if their loops are not alike.
+    """
+    parts = [_part(nodes) for nodes in statements]
+    first = parts[0].loop
+    for number, part in enumerate(parts):
+        if part.loop.count != first.count or part.loop.parallel != first.parallel:
+            raise _no("their rounds are not alike")
+        ahead = uses(part.before, entries)
+        for earlier in parts[:number]:
+            done = uses((*earlier.before, earlier.loop, *earlier.after), entries)
+            if ahead.reads & done.writes or ahead.writes & (done.reads | done.writes):
+                raise _no("what one of them needs first is computed by another one")
+    body = [first.body]
+    for part in parts[1:]:
+        body.append(renamed(part.loop.body, {part.loop.counter: var(first.counter)}))
+    nodes = (
+        *(node for part in parts for node in part.before),
+        replace(first, body=tuple(node for one in body for node in one)),
+        *(node for part in parts for node in part.after),
+    )
+    registers = tuple(register for part in parts for register in part.registers)
+    return (Scope(registers, nodes),) if registers else nodes
+
+
+def _part(nodes: tuple[Node, ...]) -> _Part:
+    registers: tuple[Register, ...] = ()
+    flat: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Scope) and any(isinstance(inner, Loop) for inner in node.body):
+            registers += node.registers
+            flat += node.body
+        else:
+            flat.append(node)
+    at = next((n for n, node in enumerate(flat) if isinstance(node, Loop)), None)
+    if at is None:
+        raise _no("one of them has no loop")
+    loop = flat[at]
+    assert isinstance(loop, Loop)
+    return _Part(registers, tuple(flat[:at]), loop, tuple(flat[at + 1 :]))
+
+
+def renamed(nodes: tuple[Node, ...], values: Mapping[str, Index]) -> tuple[Node, ...]:
+    """Return nodes in which names of index expressions are replaced."""
+
+    def of(index: Index) -> Index:
+        return index.substitute(values)
+
+    def each(node: Node) -> Node:
+        match node:
+            case Call(instruction, operands, symbols):
+                places = tuple(
+                    (
+                        name,
+                        replace(place, offset=of(place.offset))
+                        if isinstance(place, Window)
+                        else of(place)
+                        if isinstance(place, Index)
+                        else place,
+                    )
+                    for name, place in operands
+                )
+                return Call(instruction, places, tuple((name, of(i)) for name, i in symbols))
+            case Loop():
+                return replace(node, count=of(node.count), body=renamed(node.body, values))
+            case Guard(conditions, body, otherwise):
+                return Guard(
+                    tuple(map(of, conditions)), renamed(body, values), renamed(otherwise, values)
+                )
+            case Scope():
+                return replace(node, body=renamed(node.body, values))
+            case Copy():
+                return replace(
+                    node,
+                    counters=tuple((name, of(count)) for name, count in node.counters),
+                    target_offset=of(node.target_offset),
+                    source_offset=of(node.source_offset),
+                    conditions=tuple(map(of, node.conditions)),
+                )
+
+    return tuple(map(each, nodes))
+
+
+def _no(message: str) -> ScheduleError:
+    return ScheduleError(Diagnostic("E401", f"statements cannot have one loop: {message}"))

@@ -1,0 +1,138 @@
+"""Statements with one outermost loop: which may have it, and that they compute the same."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isamap.diagnostics import ScheduleError
+from isamap.interp.run import interpret
+from isamap.ir.nodes import Kernel
+from isamap.ir.statements import bind_extents
+from isamap.lower.lower import lower
+from isamap.mapping.fragments.produce import Producers
+from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Options
+from isamap.pipeline.source import load_hardware
+from isamap.proof.claim import Claim
+from isamap.proof.rounds import round_obligations
+from isamap.schedule.rounds import common_variables, rounds_of
+from isamap.schedule.schedule import Level, Schedule, StatementSchedule
+from isamap.schedule.space import space
+from isamap.solver.lemma import prove
+from isamap.text.load import load_module
+from tests.lower.test_lowering import agrees, first_choice, machine
+
+KERNELS = {k.name: k for k in load_module(Path(__file__).parent / "rounds.ir").kernels}
+VARIABLES = {
+    "softmax": {0: "n", 1: "n", 2: "n", 3: "n"},
+    "centred": {0: "n", 1: "n", 2: "n", 3: "n"},
+    "turned": {0: "n", 1: "n"},
+    "neighbours": None,  # a row needs the next one
+    "overwritten": {0: "n", 1: "n"},
+    "crossed": None,
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_variable_tells_apart_all_that_is_shared_or_there_is_no_round(name: str) -> None:
+    kernel = bind_extents(KERNELS[name])
+    assert common_variables(kernel, range(len(kernel.statements))) == VARIABLES[name]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", KERNELS)
+def test_rounds_compute_the_same(name: str, threads: int) -> None:
+    kernel = KERNELS[name]
+    result = map_kernel(kernel, load_hardware("x86_avx512"), Options(threads=threads))
+    whole = result.schedule
+    trial = rounds_of(bind_extents(kernel), without_rounds(whole), roots(whole))
+    assert (trial is None) == (VARIABLES[name] is None)
+    if trial is None:
+        assert not whole.rounds
+        return
+    accelerator = load_hardware("x86_avx512")
+    lowered = lower(kernel, accelerator, trial)
+    if name == "softmax":
+        return  # it rounds: the report of the pipeline is tested below
+    agrees(kernel, lowered, accelerator, 3)
+
+
+def roots(schedule: Schedule) -> tuple[int, ...]:
+    return tuple(n for n, own in enumerate(schedule.statements) if own.within is None)
+
+
+def without_rounds(schedule: Schedule) -> Schedule:
+    return Schedule(tuple(replace(own, along=None) for own in schedule.statements))
+
+
+@pytest.mark.parametrize("hardware", ["portable_c", "x86_avx2", "x86_avx512"])
+def test_rows_that_fit_a_cache_are_done_at_once(hardware: str) -> None:
+    kernel = load_module(Path(__file__).parent / "rounds.ir").kernels[0]
+    large = replace(kernel, extents=tuple(replace(e, value=1024) for e in kernel.extents))
+    choice = first_choice(large, machine(hardware))
+    if hardware != "portable_c":  # whose arithmetic is slower than memory
+        assert choice.schedule.rounds
+    bound = bind_extents(large)
+    for number in choice.schedule.rounds.get(0, ()):
+        assert all(holds(bound, choice.schedule, number))
+
+
+def holds(kernel: Kernel, schedule: Schedule, number: int) -> list[bool]:
+    found = []
+    for obligation in round_obligations(kernel, schedule, number):
+        if isinstance(obligation, Claim):
+            found.append(obligation.verdict == "proved")
+        else:
+            found.append(prove(obligation.lemma).verdict == "proved")
+    return found
+
+
+def others(own: StatementSchedule) -> tuple[Level, ...]:
+    return tuple(level for level in own.levels if level.variable != "n")
+
+
+@pytest.mark.parametrize("name", ["neighbours", "crossed"])
+def test_rounds_that_would_reorder_are_refused_and_refuted(name: str) -> None:
+    kernel, accelerator = KERNELS[name], machine("x86_avx512")
+    bound = bind_extents(kernel)
+    schedule = first_choice(kernel, accelerator).schedule
+    first, second = schedule.statements
+    if second.within is not None:
+        second = replace(second, within=None)
+    if not second.levels:
+        second = replace(second, levels=first.levels)
+    level = replace(first.levels[0], variable="n", step=16)
+    wrong = Schedule(
+        (
+            replace(first, levels=(level, *others(first))),
+            replace(second, levels=(level, *others(second)), along=0),
+        )
+    )
+    assert not all(holds(bound, wrong, 1))
+    with pytest.raises(ScheduleError, match="lies in several rounds"):
+        lower(kernel, accelerator, wrong, Producers(accelerator))
+
+
+def test_the_space_has_rounds_apart_too() -> None:
+    kernel, accelerator = KERNELS["centred"], machine("x86_avx512")
+    big = replace(kernel, extents=tuple(replace(e, value=2048) for e in kernel.extents))
+    choice = first_choice(big, accelerator)
+    assert choice.schedule.rounds
+    around = space(
+        accelerator, bind_extents(big), choice.starts, Producers(accelerator), 1, choice.schedule
+    )
+    assert around.build(around.first) == choice.schedule
+    apart = around.build({**around.first, "0.rounds": 1})
+    assert not apart.rounds
+
+
+def test_a_soft_max_in_rounds_is_within_its_bound() -> None:
+    kernel = KERNELS["softmax"]
+    accelerator = load_hardware("native")
+    result = map_kernel(kernel, accelerator, Options())
+    x = np.random.default_rng(0).normal(size=(1000, 60)).astype(np.float32)
+    want = np.asarray(interpret(kernel, {"X": x})["Y"])
+    got = result.compile()(x)["Y"]
+    np.testing.assert_allclose(got, want, rtol=1e-4)  # the pipeline derives the exact bound

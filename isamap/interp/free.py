@@ -131,10 +131,17 @@ class Free(Field):
         return np.asarray(np.where(nothing, _ZERO, self._hash(op, a, b)))
 
     def _over_infinity(self, divide: Callable[..., Values], a: Values, b: Values) -> Values:
-        """Return quotients, 0 where a finite number is divided by an infinity."""
+        """Return quotients, 0 where a finite number is divided by an infinity.
+
+        Zero by something is not zero, for that may be zero, too: only by a constant it is.
+        """
         infinities = [np.uint64(_SPECIAL[name]) for name in ("-inf", "inf")]
         vanishes = np.isin(b, infinities) & ~np.isin(a, infinities)
-        return np.asarray(np.where(vanishes, _ZERO, divide(a, b)))
+        a, b = np.broadcast_arrays(a, b)
+        is_constant = (b != 0) & (np.minimum(b, self._negate(b)) < _SMALL)
+        is_open = (a == 0) & ~is_constant & ~vanishes
+        found = np.where(is_open, self._hash("0/", b), divide(a, b))
+        return np.asarray(np.where(vanishes, _ZERO, found))
 
     def _absolute(self, x: Values) -> Values:
         """Return small numbers without sign, of others a function that is one of x and of -x."""

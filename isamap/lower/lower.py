@@ -2,7 +2,7 @@
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.index import const, product
+from isamap.ir.index import Index, const, product
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import bind_extents, identity, zero_based
@@ -41,6 +41,7 @@ def lower(
         array = Array(buffer.name, buffer.role, buffer.dtype, size, contents=buffer.contents)
         context.arrays.append(array)
     groups: list[list[tuple[Node, ...]]] = []
+    rounds: list[Index] = []
     written: set[str] = set()
     for number, own in enumerate(schedule.statements):
         statement = bound.statements[number]
@@ -52,6 +53,7 @@ def lower(
         nodes = lower_statement(context, statement, own, written, after)
         if own.along is None:
             groups.append([nodes])
+            rounds.append(_rounds(own))
         else:
             groups[-1].append(nodes)
         written |= {finish.target.buffer for finish in after.finishes}
@@ -60,8 +62,8 @@ def lower(
     entries = {entry.name: entry for entry in accelerator.entries}
     body = [
         node
-        for group in groups
-        for node in (group[0] if len(group) == 1 else one_loop(group, entries))
+        for group, count in zip(groups, rounds, strict=True)
+        for node in (group[0] if len(group) == 1 else one_loop(group, count, entries))
     ]
     # What never leaves a register needs no memory.
     targets = {s.target.buffer for s in bound.statements}
@@ -72,6 +74,15 @@ def lower(
     apart = set_apart(whole, accelerator)
     is_shared = any(level.parallel for own in schedule.statements for level in own.levels)
     return share_copies(apart) if is_shared else apart
+
+
+def _rounds(own: StatementSchedule) -> Index:
+    """Return how often the outermost loop of a statement goes round in full; 0 without loops."""
+    if not own.levels:
+        return const(0)
+    level = own.levels[0]
+    variables = own.mapping.matching.statement.variables
+    return next(v.extent for v in variables if v.name == level.variable) // level.step
 
 
 def _look_at_rounds(kernel: Kernel, schedule: Schedule, number: int) -> None:

@@ -21,17 +21,20 @@ class _Part:
 
 
 def one_loop(
-    statements: Sequence[tuple[Node, ...]], entries: Mapping[str, Entry]
+    statements: Sequence[tuple[Node, ...]], rounds: Index, entries: Mapping[str, Entry]
 ) -> tuple[Node, ...]:
     """Return the nodes of several statements with one outermost loop; each has one of its own.
 
-    ScheduleError if something that comes before the loop of a later statement, such as packing,
-    needs what an earlier one computes, or if their loops are not alike.
+    A single round has no loop: then the statements follow each other.  ScheduleError if something
+    that comes before the loop of a later statement, such as packing, needs what an earlier one
+    computes, or if their loops are not alike.
     """
+    if rounds.constant is not None and rounds.constant < 2:
+        return tuple(node for nodes in statements for node in nodes)
     parts = [_part(nodes) for nodes in statements]
     first = parts[0].loop
     for number, part in enumerate(parts):
-        if part.loop.count != first.count or part.loop.parallel != first.parallel:
+        if part.loop.count != rounds or part.loop.parallel != first.parallel:
             raise _no("their rounds are not alike")
         ahead = uses(part.before, entries)
         for earlier in parts[:number]:

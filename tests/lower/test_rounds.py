@@ -20,6 +20,7 @@ from isamap.proof.rounds import round_obligations
 from isamap.schedule.rounds import common_variables, rounds_of
 from isamap.schedule.schedule import Level, Schedule, StatementSchedule
 from isamap.schedule.space import space
+from isamap.sim.lowered import run_lowered
 from isamap.solver.lemma import prove
 from isamap.text.load import load_module
 from tests.lower.test_lowering import agrees, first_choice, machine
@@ -136,3 +137,25 @@ def test_a_soft_max_in_rounds_is_within_its_bound() -> None:
     want = np.asarray(interpret(kernel, {"X": x})["Y"])
     got = result.compile()(x)["Y"]
     np.testing.assert_allclose(got, want, rtol=1e-4)  # the pipeline derives the exact bound
+
+
+def test_a_single_round_has_no_loop_that_another_one_could_be_taken_for() -> None:
+    kernel = replace(
+        KERNELS["softmax"],
+        extents=tuple(
+            replace(e, value=20 if e.name == "N" else 40) for e in KERNELS["softmax"].extents
+        ),
+    )
+    accelerator = machine("x86_avx512")
+    schedule = first_choice(kernel, accelerator).schedule
+    level = Level("n", 16)
+    made = Schedule(
+        tuple(
+            replace(own, levels=(level, *others(own)), along=0 if n else None)
+            for n, own in enumerate(schedule.statements)
+        )
+    )
+    inputs = {"X": np.random.default_rng(0).normal(size=(20, 40)).astype(np.float32)}
+    want = np.asarray(interpret(kernel, inputs)["Y"])
+    got = run_lowered(lower(kernel, accelerator, made), accelerator, inputs, kernel=kernel)["Y"]
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-4)

@@ -192,11 +192,11 @@ def _for(loop: Loop, env: Env) -> str:
 
 
 def _share(loop: Loop, env: Env) -> tuple[str, str, str]:
-    """Return the head of the loop over a thread's own iterations."""
-    variable, past = names.counter(loop.counter), f"past_{names.mangle(loop.counter)}"
+    """Return the heads of the loops over the iterations that a thread takes."""
+    variable, turn = names.counter(loop.counter), f"turn_{names.mangle(loop.counter)}"
     count = text(loop.count, env)
     return (
-        f"for (int64_t {variable} = isamap_from({count}, thread, threads),",
-        f"             {past} = isamap_from({count}, thread + 1, threads);",
-        f"     {variable} < {past}; ++{variable}) {{",
+        f"for (struct isamap_turn {turn} = isamap_at({count}, loops, thread, threads);",
+        f"     isamap_take(&{turn});)",
+        f"for (int64_t {variable} = {turn}.from; {variable} < {turn}.past; ++{variable}) {{",
     )

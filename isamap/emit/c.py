@@ -223,7 +223,7 @@ class _Writer:
         if not is_shared:
             body.put("return 0;")
             return _function(head, _unused([*arguments.names, "threads"], body.out) + body.out)
-        part = _unused([*arguments.names, "thread", "threads"], body.out) + body.out
+        part = _unused([*arguments.names, "loops", "thread", "threads"], body.out) + body.out
         begin = [*self._checks(symbols, env, blocks), "if (threads < 1) threads = 1;"]
         begin += [*team.together_lines(name, arguments), "return 0;"]
         return "\n".join(

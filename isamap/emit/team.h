@@ -2,12 +2,20 @@
    for the next one by spinning for a moment, then asleep, and end with the program or the library.
    Calls at once from several threads are right: all but one of them compute alone.
    GCC needs -fno-predictive-commoning: see the description of the machine. */
-typedef void isamap_share(const void *call, int thread, int threads);
+typedef void isamap_share(const void *call, uint64_t *loops, int thread, int threads);
 
-/* The first iteration, of as many, of a thread. */
-static inline int64_t isamap_from(int64_t count, int thread, int threads)
+/* A thread at a shared loop: the iterations that it has taken last, and where it looks for more. */
+struct isamap_turn {
+    int64_t from, past;
+    int64_t count;
+    uint64_t loop; /* the number of the loop among all that calls have come by */
+    int thread, threads;
+    int next; /* whose part is looked at: how many threads after this one */
+};
+
+static inline struct isamap_turn isamap_at(int64_t count, uint64_t *loops, int thread, int threads)
 {
-    return count / threads * thread + isamap_min(count % threads, thread);
+    return (struct isamap_turn){.count = count, .loop = ++*loops, .thread = thread, .threads = threads};
 }
 
 #ifdef _REENTRANT /* what compilers define where programs may have threads */
@@ -22,6 +30,8 @@ static inline int64_t isamap_from(int64_t count, int thread, int threads)
 enum {
     ISAMAP_MOST = 256,   /* threads of a call */
     ISAMAP_SPINS = 2048, /* looks at a number that another thread will change, before it gives way */
+    ISAMAP_LOOPS = 4,    /* loops that threads may be at, at once, without asking memory for more */
+    ISAMAP_UNITS = 1 << 17, /* more than there are units in a part */
     ISAMAP_END = 511     /* instead of a number of threads: there will be no more calls */
 };
 
@@ -30,6 +40,7 @@ static struct {
     isamap_share *share;
     const void *call;
     uint64_t since; /* the round before that for which workers are started */
+    uint64_t loops; /* shared loops that calls have come by */
     int size;       /* workers that were started */
     int known;      /* whether a fork is told to isamap_forked */
     int caller;     /* the processor of the caller that the workers keep off, plus 1 */
@@ -45,6 +56,51 @@ static struct {
     int here __attribute__((aligned(64))); /* threads that wait for the others */
     unsigned turn __attribute__((aligned(64)));
 } isamap_team = {.lock = PTHREAD_MUTEX_INITIALIZER, .woken = PTHREAD_COND_INITIALIZER};
+
+/* Of each thread's part of a loop the units that are taken; times ISAMAP_UNITS, the loop. */
+static struct {
+    uint64_t units __attribute__((aligned(64)));
+} isamap_taken[ISAMAP_LOOPS][ISAMAP_MOST];
+
+/* The first iteration, of as many, of a thread's part. */
+static inline int64_t isamap_from(int64_t count, int thread, int threads)
+{
+    return count / threads * thread + isamap_min(count % threads, thread);
+}
+
+/* Takes a quarter of what is left of a thread's own part; when nothing is, of another's, which may
+   have been interrupted.  Returns whether there was something left.  A later loop in place of this
+   one has been reached by a thread that found nothing left here. */
+static int isamap_take(struct isamap_turn *turn)
+{
+    const int threads = turn->threads;
+    for (; turn->next < threads; ++turn->next) {
+        const int owner = (turn->thread + turn->next) % threads;
+        const int64_t begin = isamap_from(turn->count, owner, threads);
+        const int64_t size = isamap_from(turn->count, owner + 1, threads) - begin;
+        const int64_t unit = size / (ISAMAP_UNITS / 2) + 1, units = (size + unit - 1) / unit;
+        if (threads == 1 && size > 0) {
+            turn->from = begin;
+            turn->past = size;
+            turn->next = 1;
+            return 1;
+        }
+        uint64_t *taken = &isamap_taken[turn->loop % ISAMAP_LOOPS][owner].units;
+        uint64_t seen = __atomic_load_n(taken, __ATOMIC_RELAXED);
+        while (seen / ISAMAP_UNITS <= turn->loop) {
+            const int64_t before = seen / ISAMAP_UNITS == turn->loop ? (int64_t)(seen % ISAMAP_UNITS) : 0;
+            const int64_t after = before + (units - before + 3) / 4;
+            if (before == units) break;
+            if (!__atomic_compare_exchange_n(taken, &seen, turn->loop * ISAMAP_UNITS + (uint64_t)after,
+                                             1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                continue;
+            turn->from = begin + before * unit;
+            turn->past = begin + isamap_min(after * unit, size);
+            return 1;
+        }
+    }
+    return 0;
+}
 
 /* Looks again later: soon at first, then when others on this core have had their turn. */
 static inline void isamap_look_later(int *looks)
@@ -105,7 +161,8 @@ static void *isamap_work(void *number)
         const int threads = (int)(seen % 512);
         if (threads == ISAMAP_END) return NULL;
         if (thread >= threads) continue; /* the next call may already be on its way */
-        isamap_team.share(isamap_team.call, thread, threads);
+        uint64_t loops = isamap_team.loops;
+        isamap_team.share(isamap_team.call, &loops, thread, threads);
         __atomic_add_fetch(&isamap_team.done, 1, __ATOMIC_RELEASE);
     }
 }
@@ -115,6 +172,7 @@ static void isamap_forked(void)
 {
     isamap_team.kept = 0;
     isamap_team.size = isamap_team.asleep = isamap_team.busy = isamap_team.here = 0;
+    memset(isamap_taken, 0, sizeof isamap_taken); /* another thread may have been in a call */
     pthread_mutex_init(&isamap_team.lock, NULL);
     pthread_cond_init(&isamap_team.woken, NULL);
 }
@@ -162,8 +220,9 @@ static int isamap_start(int threads)
 /* Has ``share`` executed by as many threads, this one among them, and returns when all are done. */
 static void isamap_together(isamap_share *share, const void *call, int threads)
 {
+    uint64_t loops = 0;
     if (threads <= 1 || __atomic_exchange_n(&isamap_team.busy, 1, __ATOMIC_ACQUIRE)) {
-        share(call, 0, 1);
+        share(call, &loops, 0, 1);
         return;
     }
     threads = isamap_start(threads < ISAMAP_MOST ? threads : ISAMAP_MOST);
@@ -174,10 +233,12 @@ static void isamap_together(isamap_share *share, const void *call, int threads)
         __atomic_store_n(&isamap_team.done, 0, __ATOMIC_RELAXED);
         isamap_begin((isamap_team.round / 512 + 1) * 512 + (uint64_t)threads);
     }
-    share(call, 0, threads);
+    loops = isamap_team.loops;
+    share(call, &loops, 0, threads);
     int looks = 0;
     while (threads > 1 && __atomic_load_n(&isamap_team.done, __ATOMIC_ACQUIRE) < threads - 1)
         isamap_look_later(&looks);
+    isamap_team.loops = loops;
     __atomic_store_n(&isamap_team.busy, 0, __ATOMIC_RELEASE);
 }
 
@@ -192,9 +253,16 @@ __attribute__((destructor)) static void isamap_end(void)
 #else
 static inline void isamap_meet(int threads) { (void)threads; }
 
+static inline int isamap_take(struct isamap_turn *turn)
+{
+    turn->past = turn->count;
+    return turn->next++ == 0;
+}
+
 static void isamap_together(isamap_share *share, const void *call, int threads)
 {
+    uint64_t loops = 0;
     (void)threads;
-    share(call, 0, 1);
+    share(call, &loops, 0, 1);
 }
 #endif

@@ -43,7 +43,7 @@ class Arguments:
 
 def part_head(name: str, arguments: Arguments) -> str:
     """Return the head of the function that does one thread's part of the function ``name``."""
-    threads = ["int thread", "int threads"]
+    threads = ["uint64_t *loops", "int thread", "int threads"]
     return wrapped(f"static void {name}_part", [*arguments.declared(True), *threads])
 
 
@@ -56,10 +56,10 @@ def share_text(name: str, arguments: Arguments) -> str:
         *fields,
         "};",
         "",
-        f"static void {name}_share(const void *given, int thread, int threads)",
+        f"static void {name}_share(const void *given, uint64_t *loops, int thread, int threads)",
         "{",
         f"    const struct {name}_call *const call = given;",
-        *(f"    {line}" for line in _call(f"{name}_part", [*given, "thread", "threads"])),
+        *(f"    {line}" for line in _call(f"{name}_part", [*given, "loops", "thread", "threads"])),
         "}",
     ]
     return "\n".join(lines) + "\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from isamap.emit import team
 from isamap.emit.c import emit_c
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.dtype import DTYPES
@@ -65,6 +66,9 @@ def test_a_register_that_goes_with_memory_keeps_its_loops_on_one_thread() -> Non
     np.testing.assert_array_equal(got["Y"], np.full(50, 7))
 
 
+TEAM = Path(team.__file__).with_name("team.h")
+
+
 @cache
 def sanitised() -> Accelerator:
     """Return the machine with programs that watch their threads."""
@@ -119,6 +123,62 @@ def test_the_sanitiser_sees_a_race(tmp_path: Path) -> None:
     got = run_program(program, wrong, sanitised(), {"X": x}, {"N": 64, "T": 40}, threads=2)
     assert isinstance(got, Crash)
     assert "data race" in got.message
+
+
+# Threads come by three loops in any order of their steps; each iteration must be taken once.
+TAKING = """
+#define _REENTRANT 1
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static inline int64_t isamap_min(int64_t a, int64_t b) {{ return a < b ? a : b; }}
+#include "{team}"
+enum {{ THREADS = 5, LOOPS = 9 }};
+static char taken[LOOPS][300];
+int main(int n, char **given)
+{{
+    (void)n;
+    srand((unsigned)atoi(given[1]));
+    const int threads = 1 + rand() % THREADS;
+    static int64_t counts[LOOPS];
+    static struct isamap_turn turns[THREADS];
+    static uint64_t loops[THREADS];
+    static int at[THREADS];
+    for (int k = 0; k < LOOPS; ++k) counts[k] = rand() % 3 ? rand() % 300 : rand() % 4;
+    for (int t = 0; t < threads; ++t) {{
+        loops[t] = 1000;
+        turns[t] = isamap_at(counts[0], &loops[t], t, threads);
+    }}
+    for (int left = threads; left;) {{
+        const int t = rand() % threads;
+        if (at[t] == LOOPS || (t == 1 && rand() % 9)) continue; /* the second one is slow */
+        if (isamap_take(&turns[t])) {{
+            assert(turns[t].from < turns[t].past);
+            for (int64_t i = turns[t].from; i < turns[t].past; ++i) ++taken[at[t]][i];
+        }} else if (++at[t] == LOOPS) {{
+            --left;
+        }} else {{
+            turns[t] = isamap_at(counts[at[t]], &loops[t], t, threads);
+        }}
+    }}
+    for (int k = 0; k < LOOPS; ++k)
+        for (int64_t i = 0; i < 300; ++i) assert(taken[k][i] == (i < counts[k]));
+    puts("done");
+    return 0;
+}}
+"""
+
+
+def test_each_iteration_is_taken_once(tmp_path: Path) -> None:
+    source, program = tmp_path / "taking.c", tmp_path / "taking"
+    source.write_text(TAKING.format(team=TEAM))
+    command = ["gcc", "-D_GNU_SOURCE", "-pthread", str(source), "-o", str(program)]
+    subprocess.run(command, check=True, capture_output=True)
+    for seed in range(200):
+        done = subprocess.run([program, str(seed)], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout.strip()) == (0, "done"), (seed, done.stderr)
 
 
 FORKING = """

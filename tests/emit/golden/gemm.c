@@ -47,6 +47,7 @@ static void gemm_part(
     int64_t n_N,
     int64_t n_K,
     void *workspace,
+    uint64_t *loops,
     int thread,
     int threads)
 {
@@ -56,9 +57,9 @@ static void gemm_part(
         gemm_copy0(p_packed, p_B, n_N, n_K);
     }
     isamap_meet(threads);
-    for (int64_t i_m = isamap_from(n_M, thread, threads),
-                 past_m = isamap_from(n_M, thread + 1, threads);
-         i_m < past_m; ++i_m) {
+    for (struct isamap_turn turn_m = isamap_at(n_M, loops, thread, threads);
+         isamap_take(&turn_m);)
+    for (int64_t i_m = turn_m.from; i_m < turn_m.past; ++i_m) {
         for (int64_t i_j = 0; i_j < ((n_N + 15) / 16); ++i_j) {
             v16 r_acc, r_a, r_b;
             {
@@ -92,12 +93,12 @@ struct gemm_call {
     void *workspace;
 };
 
-static void gemm_share(const void *given, int thread, int threads)
+static void gemm_share(const void *given, uint64_t *loops, int thread, int threads)
 {
     const struct gemm_call *const call = given;
     gemm_part(
         call->p_A, call->p_B, call->p_C, call->n_M, call->n_N, call->n_K, call->workspace,
-        thread, threads);
+        loops, thread, threads);
 }
 
 int gemm(

@@ -38,6 +38,7 @@ static void reversal_part(
     int32_t *restrict p_Y,
     int64_t n_N,
     void *workspace,
+    uint64_t *loops,
     int thread,
     int threads)
 {
@@ -45,9 +46,9 @@ static void reversal_part(
     char *const all_p_row = room;
     const size_t room_p_row = isamap_room(n_N * 4, 64);
     int32_t *const p_row = (int32_t *)(all_p_row + (size_t)thread * room_p_row);
-    for (int64_t i_i = isamap_from(9, thread, threads),
-                 past_i = isamap_from(9, thread + 1, threads);
-         i_i < past_i; ++i_i) {
+    for (struct isamap_turn turn_i = isamap_at(9, loops, thread, threads);
+         isamap_take(&turn_i);)
+    for (int64_t i_i = turn_i.from; i_i < turn_i.past; ++i_i) {
         reversal_copy0(p_row, p_X, n_N, i_i);
         reversal_copy1(p_Y, p_row, n_N, i_i);
     }
@@ -60,10 +61,10 @@ struct reversal_call {
     void *workspace;
 };
 
-static void reversal_share(const void *given, int thread, int threads)
+static void reversal_share(const void *given, uint64_t *loops, int thread, int threads)
 {
     const struct reversal_call *const call = given;
-    reversal_part(call->p_X, call->p_Y, call->n_N, call->workspace, thread, threads);
+    reversal_part(call->p_X, call->p_Y, call->n_N, call->workspace, loops, thread, threads);
 }
 
 int reversal(

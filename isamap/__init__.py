@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from isamap.pipeline.options import Options
     from isamap.pipeline.report import make_report as report
     from isamap.pipeline.result import Report, Result
-    from isamap.pipeline.source import load_hardware, load_kernel
+    from isamap.pipeline.schedule_text import schedule_text
+    from isamap.pipeline.source import load_hardware, load_kernel, load_schedule
     from isamap_search.budget import Budget
 
 __version__ = "0.1.0"
@@ -37,8 +38,10 @@ __all__ = [
     "__version__",
     "load_hardware",
     "load_kernel",
+    "load_schedule",
     "map",
     "report",
+    "schedule_text",
 ]
 
 # Imported when first used: 'isamap --version' needs none of them, nor numpy.
@@ -52,7 +55,9 @@ _HOMES = {
     "Result": ("isamap.pipeline.result", "Result"),
     "load_hardware": ("isamap.pipeline.source", "load_hardware"),
     "load_kernel": ("isamap.pipeline.source", "load_kernel"),
+    "load_schedule": ("isamap.pipeline.source", "load_schedule"),
     "map": ("isamap.pipeline.mapped", "map_kernel"),
+    "schedule_text": ("isamap.pipeline.schedule_text", "schedule_text"),
     "report": ("isamap.pipeline.report", "make_report"),
 }
 

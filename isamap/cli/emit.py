@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from isamap.cli.output import check_file, check_folder
-from isamap.diagnostics import ArgumentsError, ToolError, fail
+from isamap.cli.output import check_file, check_folder, write_text
+from isamap.diagnostics import ToolError, fail
 from isamap.hw.accelerator import Accelerator
 from isamap.pipeline.result import Result
 
@@ -22,7 +22,8 @@ def check_emit(path: Path, machine: Accelerator) -> None:
 def write_c(result: Result, path: Path) -> None:
     """Write the C to ``path`` if it ends in .c, else the C and its header into folder ``path``.
 
-    Raises ToolError where the description makes no C, ArgumentsError where nothing can be written.
+    Raises ToolError where the description makes no C, ArgumentsError where nothing can be
+    written.
     """
     if result.source is None:
         raise ToolError(fail("E741", f"there is no C to write: {result.no_c}"))
@@ -34,10 +35,4 @@ def write_c(result: Result, path: Path) -> None:
             path / f"{name}.c": result.source.text,
             path / f"{name}.h": result.source.header,
         }
-    try:
-        for file, text in files.items():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        text = f"cannot write '{error.filename}': {error.strerror}"
-        raise ArgumentsError(fail("E732", text)) from error
+    write_text(files)

@@ -22,6 +22,8 @@ Examples
   isamap map mm.ir --hw x86_avx512 --set M=61 --emit mm.c
   isamap map conv.ir --hw gemm16 --all
   isamap map mm.ir --hw native --tune 50 --threads 2
+  isamap map mm.ir --hw native --tune 1m --save-schedule mm.schedule
+  isamap map mm.ir --hw native --schedule mm.schedule
   isamap map mm.ir --hw mine.yaml --trust --json | jq .estimate
 """
 
@@ -33,6 +35,13 @@ Examples
     type=click.Path(path_type=Path),
     metavar="PATH",
     help="Write the C to PATH.c, or the C and its header into the folder PATH.",
+)
+@click.option(
+    "--save-schedule",
+    "save",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the chosen schedule to FILE, for --schedule.",
 )
 @run_options
 @click.option(
@@ -57,6 +66,8 @@ def command(
     name: str | None,
     trust: bool,
     emit: Path | None,
+    save: Path | None,
+    written: Path | None,
     tune: Budget | None,
     seed: int,
     threads: int,
@@ -76,12 +87,14 @@ def command(
 ) -> int:
     """Run the path and print its report; return the exit code."""
     from isamap.cli.emit import check_emit, write_c
+    from isamap.cli.output import check_file, write_text
     from isamap.cli.text import report_lines
     from isamap.diagnostics import fail
     from isamap.pipeline.facts import report_facts
     from isamap.pipeline.options import Clock, Options
     from isamap.pipeline.report import make_report
-    from isamap.pipeline.source import load_hardware, load_kernel
+    from isamap.pipeline.schedule_text import schedule_text
+    from isamap.pipeline.source import load_hardware, load_kernel, load_schedule
 
     search = search_options(tune, records, forget, objectives, sampler, study, storage, log)
     options = Options(
@@ -94,7 +107,9 @@ def command(
         prove,
         instruction,
         search.settings,
+        None if written is None else load_schedule(written),
     )
+    check_file(save, folders=True)
     with progress() as tell:
         clock = Clock(tell)
         with clock.stage("read"):
@@ -106,6 +121,8 @@ def command(
         report = make_report(kernel, machine, options, clock)
     if emit:
         write_c(report.result, emit)
+    if save:
+        write_text({save: schedule_text(report.result)})
     if as_json:
         click.echo(json.dumps(report_facts(report), indent=2))
     else:

@@ -151,7 +151,7 @@ def _with_kernel(command: _F, required: bool, hardware: bool = True) -> _F:
 
 
 def run_options(command: _F) -> _F:
-    """Add --tune and what belongs to it, --seed, --threads, --simulate and --rewrite."""
+    """Add --tune and what belongs to it, --schedule, --seed, --threads, --simulate, --rewrite."""
     decorators = [
         click.option(
             "--rewrite",
@@ -159,6 +159,15 @@ def run_options(command: _F) -> _F:
             default="all",
             help="Rules that may rewrite the kernel before it is mapped: all of them, none, or the "
             "named ones (see docs/rewrites.md).",
+        ),
+        click.option(
+            "--schedule",
+            "written",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="Take the schedule that is written in FILE, which --save-schedule makes and which "
+            "can be written by hand (see docs/scheduling.md); what it leaves out is as without "
+            "it. With --tune the search begins there.",
         ),
         click.option(
             "--tune",

@@ -1,6 +1,7 @@
 """Files that a command writes at its end: whether it can is looked at before the work."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from isamap.diagnostics import ArgumentsError, fail
@@ -27,6 +28,17 @@ def check_folder(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise _unwritable(path, "it is no folder")
     _check_parent(path, path.absolute(), True)
+
+
+def write_text(files: Mapping[Path, str]) -> None:
+    """Write some files, and the folders that they lie in; ArgumentsError where that fails."""
+    try:
+        for file, text in files.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        text = f"cannot write '{error.filename}': {error.strerror}"
+        raise ArgumentsError(fail("E732", text)) from error
 
 
 def _check_parent(path: Path, folder: Path, folders: bool) -> None:

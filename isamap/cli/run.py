@@ -48,6 +48,7 @@ def command(
     trust: bool,
     inputs: Path | None,
     outputs: Path | None,
+    written: Path | None,
     tune: Budget | None,
     seed: int,
     threads: int,
@@ -66,11 +67,18 @@ def command(
     from isamap.pipeline.arrays import read_arrays, write_arrays
     from isamap.pipeline.compute import compute
     from isamap.pipeline.options import Options
-    from isamap.pipeline.source import load_hardware, load_kernel
+    from isamap.pipeline.source import load_hardware, load_kernel, load_schedule
 
     search = search_options(tune, records, forget, objectives, sampler, study, storage, log)
     options = Options(
-        threads, seed, tune, simulate, search.records, rewrite, search=search.settings
+        threads,
+        seed,
+        tune,
+        simulate,
+        search.records,
+        rewrite,
+        search=search.settings,
+        schedule=None if written is None else load_schedule(written),
     )
     with progress() as tell:
         tell("read")

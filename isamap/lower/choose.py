@@ -1,7 +1,7 @@
 """The first choice: for each statement the mapping whose first schedule is estimated fastest."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
@@ -47,17 +47,31 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The chosen schedule, what it lowers to, and what else was considered, by statement."""
+    """The chosen schedule, what it lowers to, and what else was considered, by statement.
+
+    It is ``written`` if somebody said what it is; the rules chose it otherwise.
+    """
 
     schedule: Schedule
     lowered: LoweredKernel
     estimate: Estimate
     alternatives: tuple[tuple[Alternative, ...], ...]
+    written: bool = False
 
     @property
     def starts(self) -> tuple[tuple[StatementSchedule, ...], ...]:
-        """The schedules that a search starts from: for each statement, the best estimate first."""
-        return tuple(by_preference(own) for own in self.alternatives)
+        """The schedules that a search starts from: for each statement, the best estimate first.
+
+        Before them comes what is written, with loops of its own.
+        """
+        preferred = (by_preference(own) for own in self.alternatives)
+        if not self.written:
+            return tuple(preferred)
+        alone = (replace(own, within=None, along=None) for own in self.schedule.statements)
+        return tuple(
+            (own, *(other for other in others if other.mapping != own.mapping))
+            for own, others in zip(alone, preferred, strict=True)
+        )
 
 
 def choose(

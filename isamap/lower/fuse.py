@@ -1,6 +1,7 @@
 """Whether statements take the results of earlier ones from registers: by what it is estimated."""
 
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from isamap.diagnostics import ScheduleError
@@ -34,11 +35,13 @@ def fuse(
     schedule: Schedule,
     producers: Producers,
     symbols: Mapping[str, int] | None = None,
+    settled: AbstractSet[int] = frozenset(),
 ) -> Fused:
     """Return the schedule in which statements are finished in registers where that is faster.
 
     ``schedule`` has loops for every statement.  A root whose reduction is cut outside its results
-    is tried with the reduction in one piece.  ScheduleError if ``schedule`` cannot be lowered.
+    is tried with the reduction in one piece.  Statements that are ``settled`` keep their loops, and
+    are where ``schedule`` has them.  ScheduleError if ``schedule`` cannot be lowered.
     """
 
     def lowered(trial: Schedule) -> Fused:
@@ -52,11 +55,13 @@ def fuse(
             now = best.schedule
             if now.statements[root].within is not None or now.statements[number].within is not None:
                 continue
+            if number in settled:
+                continue
             try:
                 finishing(bound, root, (*now.followers(root), number))
             except ApartError:
                 continue
-            for trial in _trials(now, root, number):
+            for trial in _trials(now, root, number, root not in settled):
                 try:
                     found = lowered(trial)
                 except ScheduleError:
@@ -66,16 +71,21 @@ def fuse(
                 if found.estimate.cycles <= best.estimate.cycles:
                     best = found
                 break
-    return _together(bound, best, lowered)
+    return _together(bound, best, lowered, settled)
 
 
-def _together(kernel: Kernel, best: Fused, lowered: Callable[[Schedule], Fused]) -> Fused:
+def _together(
+    kernel: Kernel,
+    best: Fused,
+    lowered: Callable[[Schedule], Fused],
+    settled: AbstractSet[int],
+) -> Fused:
     """Return the schedule in which statements that follow each other have one outermost loop.
 
     Each group grows from its first statement on while the estimate falls; what constants alone
-    decide stays apart, to be computed ahead.
+    decide stays apart, to be computed ahead, and so does what is ``settled``.
     """
-    first_ahead = set(statements_ahead(kernel))
+    apart = {*statements_ahead(kernel), *settled}
     roots = [n for n, own in enumerate(best.schedule.statements) if own.within is None]
     at = 0
     while at < len(roots):
@@ -83,7 +93,7 @@ def _together(kernel: Kernel, best: Fused, lowered: Callable[[Schedule], Fused])
         plain, grown = best.schedule, best
         for number in roots[at + 1 :]:
             trial = rounds_of(kernel, plain, [*members, number])
-            if trial is None or first_ahead & {*members, number}:
+            if trial is None or apart & {*members, number}:
                 break
             try:
                 found = lowered(trial)
@@ -97,12 +107,15 @@ def _together(kernel: Kernel, best: Fused, lowered: Callable[[Schedule], Fused])
     return best
 
 
-def _trials(schedule: Schedule, root: int, number: int) -> Iterator[Schedule]:
-    """Yield the schedules that finish a statement in the registers of another."""
+def _trials(schedule: Schedule, root: int, number: int, whole_too: bool) -> Iterator[Schedule]:
+    """Yield the schedules that finish a statement in the registers of another.
+
+    With ``whole_too`` the other one's reduction may be done in one piece for that.
+    """
     own = list(schedule.statements)
     own[number] = replace(own[number], within=root)
     yield Schedule(tuple(own))
-    if (whole := _in_one_piece(own[root])) is not None:
+    if whole_too and (whole := _in_one_piece(own[root])) is not None:
         own[root] = whole
         yield Schedule(tuple(own))
 

@@ -167,8 +167,13 @@ def _head(needle: Needle, operands: Bindings) -> str:
     return f"{needle.name}({bound})"
 
 
-def _work(mapping: Mapping) -> str:
-    """Return the digits on each axis that the tile makes longer than 1, and the tile."""
+def on_axes(mapping: Mapping) -> dict[str, tuple[str, ...]]:
+    """Return as text what lies on each axis that the tile makes longer than 1.
+
+    That are forms over the variables with more than one iteration, outermost digit first; on axes
+    whose digits have levels, the position with its weights.  With the tile, this tells apart all
+    mappings to one instruction whose operands are bound alike.
+    """
     long = tuple(name for name, extent in mapping.tile.items() if extent > 1)
     positions = _positions(mapping)
     axes = {axis: [text] for axis, text in positions.items()}
@@ -178,8 +183,13 @@ def _work(mapping: Mapping) -> str:
         own = _names(placement.form)
         if text := _digit(placement.form, tuple(name for name in long if name in own)):
             axes.setdefault(placement.axis, []).append(text)
-    placed = "; ".join(f"{axis} <- {', '.join(texts)}" for axis, texts in axes.items())
-    tile = ", ".join(f"{name} {mapping.tile[name]}" for name in long)
+    return {axis: tuple(texts) for axis, texts in axes.items()}
+
+
+def _work(mapping: Mapping) -> str:
+    """Return the digits on each axis that the tile makes longer than 1, and the tile."""
+    placed = "; ".join(f"{axis} <- {', '.join(texts)}" for axis, texts in on_axes(mapping).items())
+    tile = ", ".join(f"{name} {extent}" for name, extent in mapping.tile.items() if extent > 1)
     return f"{placed or 'one iteration'} [{tile}]"
 
 

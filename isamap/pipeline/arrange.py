@@ -22,7 +22,8 @@ class Arranged:
     """The kernel that is mapped, its mappings and the first choice among them.
 
     ``covers`` names for each statement those that it stands for.  ``choice`` is None where some
-    statement has no mapping in any way.
+    statement has no mapping in any way.  ``said`` has for each statement who said what computes
+    it, '' if the rules chose that; it is empty where nobody said anything.
     """
 
     kernel: Kernel
@@ -31,6 +32,7 @@ class Arranged:
     covers: tuple[tuple[str, ...], ...]
     rewritings: tuple[Rewriting, ...] = ()
     refused: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
 
 
 def arrange(

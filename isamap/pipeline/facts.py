@@ -13,6 +13,7 @@ from isamap.mapping.matching import Enumeration, Matching
 from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.offered import Offered
 from isamap.pipeline.result import Report, Result, Scheduled, issue_cycles, statement_names
+from isamap.pipeline.schedule_text import schedule_text
 from isamap.pipeline.sizes import iterations
 from isamap.proof.certificate import Certificate, merged
 from isamap.proof.claim import Decision
@@ -46,6 +47,7 @@ def report_facts(report: Report) -> Facts:
         ],
         "rewritings": [rewriting_facts(before, one) for before, one in result.rewritten],
         "schedule": schedule_facts(result.schedule, names),
+        "schedule_text": schedule_text(result),
         "estimate": _estimate(result),
         "prepared": _prepared(result),
         "tuning": _tuning(result),

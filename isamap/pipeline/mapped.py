@@ -37,6 +37,7 @@ from isamap.pipeline.result import (
 )
 from isamap.pipeline.sequences import Sequences
 from isamap.pipeline.sizes import TYPICAL_SIZE
+from isamap.pipeline.written import arrange_written
 from isamap.schedule.schedule import Schedule
 
 
@@ -45,21 +46,27 @@ def map_kernel(
 ) -> Result:
     """Map a kernel on to a machine.
 
-    Raises NoMappingError when nothing on the machine computes a statement, ToolError when tuning
-    needs a compiler that fails.  ``tell`` hears the name of each stage as it begins.
+    Raises NoMappingError when nothing on the machine computes a statement, ScheduleError when the
+    schedule that is given does not fit, ToolError when tuning needs a compiler that fails.
+    ``tell`` hears the name of each stage as it begins.
     """
     options = options or Options()
     clock = Clock(tell)
-    with clock.stage("match"):
-        enumerations = _enumerations(kernel, hardware, options.instruction)
-    with clock.stage("schedule"):
-        symbols = dict.fromkeys(kernel.symbols, TYPICAL_SIZE)
-        arranged = arrange(kernel, hardware, enumerations, options, symbols, tell)
+    symbols = dict.fromkeys(kernel.symbols, TYPICAL_SIZE)
+    if options.schedule is not None:
+        with clock.stage("schedule"):
+            arranged = arrange_written(kernel, hardware, options.schedule, options, symbols, tell)
+            unmapped, found = arranged.kernel, arranged.enumerations
+    else:
+        with clock.stage("match"):
+            unmapped, found = kernel, _enumerations(kernel, hardware, options.instruction)
+        with clock.stage("schedule"):
+            arranged = arrange(kernel, hardware, found, options, symbols, tell)
     if (choice := arranged.choice) is None:
-        raise nothing(kernel, hardware, enumerations, arranged.refused)
+        raise nothing(unmapped, hardware, found, arranged.refused)
     if options.instruction and not uses(choice.schedule, options.instruction):
         raise _unused(kernel, hardware, options.instruction)
-    mapped, enumerations = arranged.kernel, arranged.enumerations
+    mapped = arranged.kernel
     schedule, lowered, cost, tuning = choice.schedule, choice.lowered, choice.estimate, None
     if options.tune:
         with clock.stage("tune"):
@@ -188,6 +195,9 @@ def _statements(
     results = []
     sequences = Sequences(arranged.kernel, hardware)
     first = statements_ahead(arranged.kernel)
+    # What a search came to is not what somebody said.
+    searched = tuning is not None and bool(tuning.changes)
+    said = ("",) * len(arranged.covers) if searched or not arranged.said else arranged.said
     for number, name in enumerate(statement_names(arranged.kernel)):
         found, tried = arranged.enumerations[number], choice.alternatives[number]
         chosen = found.mappings.index(schedule.statements[number].mapping)
@@ -203,7 +213,7 @@ def _statements(
                 arranged.kernel.statements[number],
                 found,
                 chosen,
-                _why(found, chosen, scheduled, tuning, sequences),
+                said[number] or _why(found, chosen, scheduled, tuning, sequences),
                 scheduled,
                 arranged.covers[number],
                 number in first,

@@ -7,6 +7,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TypeAlias
 
+from isamap.schedule.written import WrittenSchedule
 from isamap_search.budget import Budget
 from isamap_search.settings import Settings
 
@@ -30,7 +31,8 @@ class Options:
     mapped; None allows all of them.  ``prove`` attaches a certificate, in a fraction of a second.
     ``instruction`` names one (or a generic one, or a composition) with which each statement is
     computed that it can compute: alone, as a part of a composition, or after a rewriting.
-    ``search`` says how a search goes about it.
+    ``search`` says how a search goes about it.  ``schedule`` is written by somebody, or was saved:
+    it stands in place of the first one (:func:`isamap.schedule.reader.read_schedule`).
     """
 
     threads: int = 1
@@ -42,6 +44,7 @@ class Options:
     prove: bool = True
     instruction: str | None = None
     search: Settings = field(default_factory=Settings)
+    schedule: WrittenSchedule | None = None
 
 
 @dataclass(slots=True)

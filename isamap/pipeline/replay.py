@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isamap.diagnostics import ArgumentsError, fail
+from isamap.diagnostics import ArgumentsError, Source, fail
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.pipeline.mapped import map_kernel
@@ -12,6 +12,7 @@ from isamap.pipeline.options import Options, Tell, silent
 from isamap.pipeline.result import Result
 from isamap.pipeline.source import load_hardware
 from isamap.rewrite.rules import NAMES
+from isamap.schedule.reader import parse_schedule
 from isamap.text.load import parse_module
 from isamap_search.budget import Budget
 from isamap_search.settings import OBJECTIVES, SAMPLERS, Settings
@@ -60,6 +61,9 @@ def _options(header: Any, path: Path) -> Options:
         None if trials is None else int(trials), None if seconds is None else float(seconds)
     )
     settings = Settings(str(header["sampler"]), objectives, replayed=path)
+    # Logs of before there were written schedules have none.
+    text = header.get("schedule")
+    schedule = None if text is None else parse_schedule(Source(f"{path}: schedule", str(text)))
     return Options(
         threads=int(header["threads"]),
         seed=int(header["seed"]),
@@ -68,4 +72,5 @@ def _options(header: Any, path: Path) -> Options:
         rewrite=rewrite,
         instruction=None if instruction is None else str(instruction),
         search=settings,
+        schedule=schedule,
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 from isamap.diagnostics import ArgumentsError, fail
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Module
+from isamap.schedule.written import WrittenSchedule
 
 
 def load_kernel(
@@ -20,6 +21,17 @@ def load_kernel(
     from isamap.text.load import load_module  # Lark: not needed to print help
 
     return choose_kernel(load_module(Path(path), set or {}), str(path), name)
+
+
+def load_schedule(path: str | Path) -> WrittenSchedule:
+    """Return the schedule of a file, for ``Options(schedule=...)``.
+
+    It fits a kernel and a machine or not only once it is used.  Raises ScheduleError with every
+    fault of the text and its place, ParseError when the file cannot be read.
+    """
+    from isamap.schedule.reader import read_schedule
+
+    return read_schedule(Path(path))
 
 
 def choose_kernel(module: Module, path: str, name: str | None) -> Kernel:

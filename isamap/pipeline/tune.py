@@ -64,6 +64,7 @@ def tune(
         Producers(hardware),
         options.threads,
         choice.schedule,
+        choice.written,
     )
     symbols = sample_symbols(kernel, choice.lowered) or {}
     model = Model(kernel, hardware, choices, symbols)
@@ -136,7 +137,7 @@ def _identity(
     found = {
         "kernel": f"{kernel.name} {_digest(print_kernel(kernel))}",
         "description": f"{hardware.name} {hardware.digest[:16]}",
-        "space": _digest(repr(words)),
+        "space": _digest(repr(words) + _text(options)),
         "threads": str(options.threads),
         "sizes": ",".join(f"{name}={size}" for name, size in sorted(symbols.items())),
         "machine": "none",
@@ -179,7 +180,13 @@ def _header(
         "instruction": options.instruction,
         "rewrite": None if options.rewrite is None else list(options.rewrite),
         "measured": measured,
+        "schedule": _text(options) or None,
     }
+
+
+def _text(options: Options) -> str:
+    """Return the text of the schedule that a search begins with, or ''."""
+    return "" if options.schedule is None else options.schedule.source.text
 
 
 def _digest(text: str) -> str:

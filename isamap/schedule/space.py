@@ -33,6 +33,9 @@ CHUNKS = (0, 1, 64, 128, 256, 512)
 OUTER = (1, 2, 4, 8, 16)
 """Blocks that an extra, outer loop over the second output variable covers; 1: no such loop."""
 
+STARTS = ("written", "rules")
+"""Where a statement's loops come from, if somebody wrote its schedule."""
+
 FUSED = ("fused", "apart")
 """Whether a statement is computed in another one's registers, where the first schedule does so."""
 
@@ -60,6 +63,7 @@ class Space:
     _kernel: Kernel = field(repr=False)
     _fused: Mapping[int, int] = field(repr=False, default_factory=dict)
     _rounds: Mapping[int, tuple[int, ...]] = field(repr=False, default_factory=dict)
+    _written: Schedule | None = field(repr=False, default=None)
 
     @property
     def first(self) -> dict[str, int]:
@@ -68,6 +72,8 @@ class Space:
 
     def build(self, assignment: Mapping[str, int]) -> Schedule:
         """Return the schedule of an assignment; ScheduleError if its choices contradict."""
+        if self._written is not None and not any(assignment.values()):
+            return self._written
         built = [maker.build(assignment) for maker in self._makers]
         for number, root in self._fused.items():
             if FUSED[assignment.get(_fused(number), 0)] == "fused":
@@ -90,11 +96,13 @@ def space(
     producers: Producers,
     threads: int = 1,
     like: Schedule | None = None,
+    written: bool = False,
 ) -> Space:
     """Return the space around some schedules of each statement, the best of each first.
 
     ``kernel`` has its extents bound.  ``like`` is the first schedule: what it computes in registers
-    or in rounds of another statement may be computed apart.
+    or in rounds of another statement may be computed apart.  If it is ``written``, the first start
+    of each statement is what somebody wrote, which the rules would not come to.
     """
     fused = {} if like is None else like.fused
     rounds = {} if like is None else like.rounds
@@ -106,13 +114,14 @@ def space(
             tuple(own),
             producers,
             threads,
+            written,
         )
         for number, own in enumerate(starts)
     )
     choices = [choice for maker in makers for choice in maker.choices()]
     choices += [Choice(_fused(number), FUSED) for number in fused]
     choices += [Choice(_rounds(number), ROUNDS) for number in rounds]
-    return Space(tuple(choices), makers, kernel, fused, rounds)
+    return Space(tuple(choices), makers, kernel, fused, rounds, like if written else None)
 
 
 def _fused(number: int) -> str:
@@ -125,7 +134,11 @@ def _rounds(number: int) -> str:
 
 @dataclass(slots=True)
 class _Maker:
-    """Builds the schedules of one statement; ``kernel`` is of this statement only."""
+    """Builds the schedules of one statement; ``kernel`` is of this statement only.
+
+    If it is ``written``, the first start is: its loops are taken as they are, unless a choice says
+    otherwise.
+    """
 
     prefix: str
     accelerator: Accelerator
@@ -133,6 +146,7 @@ class _Maker:
     starts: tuple[StatementSchedule, ...]
     producers: Producers
     threads: int
+    written: bool = False
     _choices: dict[str, Choice] = field(default_factory=dict)
     _known: dict[int, tuple[Shape, Treatments, list[dict[str, int]]]] = field(default_factory=dict)
 
@@ -141,6 +155,7 @@ class _Maker:
         shape, treatments, blocks = self._facts(0)
         mappings = tuple(start.mapping.matching.needle.name for start in self.starts)
         found = [
+            Choice(f"{self.prefix}start", STARTS if self.written else STARTS[1:]),
             Choice(f"{self.prefix}mapping", mappings),
             Choice(f"{self.prefix}block", tuple(map(str, range(len(blocks))))),
             Choice(f"{self.prefix}order", ORDERS if len(shape.outputs) > 1 else ORDERS[:1]),
@@ -189,14 +204,19 @@ class _Maker:
                 words[int(name.removeprefix("operand"))] = choice.options[picked]
             elif name == "order":
                 numbers[name] = ORDERS.index(choice.options[picked])
-            elif name in ("mapping", "block"):
+            elif name in ("start", "mapping", "block"):
                 numbers[name] = picked
             else:
                 numbers[name] = int(choice.options[picked])
-        return self._build(numbers.pop("mapping", 0), numbers, words)
+        as_written = self.written and numbers.pop("start", 0) == 0
+        return self._build(numbers.pop("mapping", 0), numbers, words, as_written)
 
     def _build(
-        self, start: int, numbers: Mapping[str, int], words: Mapping[int, str] | None = None
+        self,
+        start: int,
+        numbers: Mapping[str, int],
+        words: Mapping[int, str] | None = None,
+        as_written: bool = False,
     ) -> StatementSchedule:
         shape, treatments, blocks = self._facts(start)
         if numbers.get("block", 0) >= len(blocks):
@@ -204,6 +224,10 @@ class _Maker:
         block = dict(blocks[numbers.get("block", 0)])
         self._unroll(shape, block, numbers.get("unroll", 1))
         levels = list(order_levels(shape, block, self.accelerator, self.threads))
+        if as_written:
+            if start or numbers.get("block", 0) or numbers.get("unroll", 1) != 1:
+                raise _no("its block is the one that is written")
+            levels = list(self.starts[0].levels)
         levels = self._reorder(shape, levels, ORDERS[numbers.get("order", 0)])
         levels = self._rechunk(shape, levels, block, numbers.get("chunk", 0))
         levels = self._enclose(shape, levels, numbers.get("outer", 1))

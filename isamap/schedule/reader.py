@@ -1,0 +1,383 @@
+"""Reading the text of a schedule.
+
+::
+
+    schedule: "schedule" NAME ["on" NAME] "{" item* "}"
+    item: "rewrite" RULE "of" STATEMENT ["way" INT]
+        | "together" STATEMENT ("," STATEMENT)*
+        | STATEMENT "{" clause* "}"
+    clause: "instruction" NAME ("+" NAME)* ["(" NAME "=" EXPR ("," NAME "=" EXPR)* ")"] ["way" INT]
+          | "axes" ("none" | AXIS "<-" forms ("," AXIS "<-" forms)*)
+          | "tile" ("none" | VARIABLE "=" INT ("," VARIABLE "=" INT)*)
+          | "loops" ("none" | VARIABLE "/" INT ["parallel"] ("," VARIABLE "/" INT ["parallel"])*)
+          | "operands" ACCESS ["as" NAME] TREATMENT ("," ACCESS ["as" NAME] TREATMENT)*
+          | "stream" ACCESS
+          | "within" STATEMENT
+          | "along" STATEMENT
+    forms: EXPR | "[" EXPR ("," EXPR)* "]"
+    STATEMENT: NAME | NAME#INT
+
+Expressions are those that the report prints; they are compared, not computed.  ``#`` begins a
+comment unless it follows a name at once.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from isamap.diagnostics import Collector, Diagnostic, ScheduleError, Source, Span, fail
+from isamap.schedule.treatment import KINDS
+from isamap.schedule.written import (
+    Word,
+    WrittenInstruction,
+    WrittenLevel,
+    WrittenOperand,
+    WrittenRewriting,
+    WrittenSchedule,
+    WrittenStatement,
+)
+from isamap.text.files import read_source
+from isamap.text.tokens import Places
+
+T = TypeVar("T")
+
+CLAUSES = ("instruction", "axes", "tile", "loops", "operands", "stream", "within", "along")
+"""What a statement's block may say, in the order in which it is printed."""
+
+_LEXER = re.compile(
+    r"(?P<space>[ \t\r\n\f]+)|(?P<comment>#[^\n]*)"
+    r"|(?P<name>[A-Za-z_][A-Za-z_0-9]*(?:#[1-9][0-9]{0,5})?)"
+    r"|(?P<number>[0-9]+)|(?P<arrow><-)|(?P<other>.)"
+)
+_DIGITS = 18
+_OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
+# An expression ends before these; none of them is a variable there that anyone would name so.
+_AFTER = frozenset(("as", "parallel", "way", *KINDS))
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    start: int
+    end: int
+    first: bool
+
+
+class _Stop(Exception):
+    """What comes next makes no sense: told, and to be passed over."""
+
+
+def read_schedule(path: Path) -> WrittenSchedule:
+    """Return the schedule of a file.
+
+    ScheduleError with every fault of its syntax, ParseError if it is no text that can be read.
+    """
+    return parse_schedule(read_source(path))
+
+
+def parse_schedule(source: Source) -> WrittenSchedule:
+    """Return the schedule of a text; ScheduleError with every fault of its syntax."""
+    reader = _Reader(source)
+    found = reader.schedule()
+    if reader.errors.errors:
+        raise ScheduleError(reader.errors.errors)
+    assert found is not None, "there is an error otherwise"
+    return found
+
+
+def squeezed(text: str) -> str:
+    """Return an expression as a :class:`~isamap.schedule.written.Word` holds it."""
+    return "".join(text.split())
+
+
+class _Reader:
+    """Recursive descent, and recovery at the next clause or block."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.errors = Collector()
+        self._places = Places(source)
+        self._tokens: list[_Token] = []
+        self._at = 0
+        self._begun = 0  # where the clause or the item that is being read begins
+        fresh = True
+        for match in _LEXER.finditer(source.text):
+            kind, text = str(match.lastgroup), match.group()
+            if kind in ("space", "comment"):
+                fresh = fresh or "\n" in text
+                continue
+            self._tokens.append(_Token(kind, text, *match.span(), fresh))
+            fresh = False
+        size = len(source.text)
+        self._tokens.append(_Token("end", "", size, size, True))
+
+    # --- tokens -----------------------------------------------------------------------------------
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at]
+
+    @property
+    def _after(self) -> str:
+        """The text of the token after the next."""
+        return self._tokens[min(self._at + 1, len(self._tokens) - 1)].text
+
+    def _span(self, token: _Token, last: _Token | None = None) -> Span:
+        return self._places.span(token.start, (last or token).end)
+
+    def _take(self) -> _Token:
+        token = self._next
+        self._at += token.kind != "end"
+        return token
+
+    def _is(self, text: str) -> bool:
+        return self._next.text == text and self._next.kind != "end"
+
+    def _skip(self, text: str) -> bool:
+        """Take a token if it is this one."""
+        found = self._is(text)
+        self._at += found
+        return found
+
+    def _stop(self, expected: str, hint: str | None = None) -> _Stop:
+        token = self._next
+        found = "the end of the text" if token.kind == "end" else f"'{token.text}'"
+        text = f"expected {expected}, found {found}"
+        self.errors.add(Diagnostic("E410", text, self._span(token), hint=hint))
+        return _Stop()
+
+    def _expect(self, text: str, hint: str | None = None) -> _Token:
+        if not self._is(text):
+            raise self._stop(f"'{text}'", hint)
+        return self._take()
+
+    def _name(self, what: str) -> Word:
+        token = self._next
+        clause = token.first and token.text in CLAUSES and self._after != "{"
+        if token.kind != "name" or clause:
+            raise self._stop(what)
+        token = self._take()
+        return Word(token.text, self._span(token))
+
+    def _number(self, what: str) -> Word:
+        token = self._next
+        if token.kind != "number" or len(token.text) > _DIGITS or token.text.startswith("0"):
+            raise self._stop(what, "numbers are decimal, from 1 on")
+        self._take()
+        return Word(token.text, self._span(token))
+
+    def _expression(self, what: str) -> Word:
+        """Return all up to a comma, a closing bracket, a treatment or a clause on a new line."""
+        start = last = self._next
+        depth, parts = 0, []
+        while (token := self._next).kind != "end":
+            ends = token.text in _CLOSE or token.text == "," or token.text in _AFTER
+            if depth == 0 and (ends or (token.first and token.text in CLAUSES)):
+                break
+            if token.text == "}":
+                break
+            depth += (token.text in _OPEN) - (token.text in _CLOSE)
+            parts.append(token.text)
+            last = self._take()
+        if not parts:
+            raise self._stop(what)
+        if depth:
+            raise self._stop("a closing bracket")
+        return Word("".join(parts), self._span(start, last))
+
+    def _list(self, item: Callable[[], T]) -> tuple[T, ...]:
+        found = [item()]
+        while self._skip(","):
+            found.append(item())
+        return tuple(found)
+
+    # --- the text ---------------------------------------------------------------------------------
+    def schedule(self) -> WrittenSchedule | None:
+        """Read everything."""
+        try:
+            self._expect("schedule", "a schedule begins with 'schedule KERNEL {'")
+            kernel = self._name("the name of a kernel")
+            machine = self._name("the name of a machine") if self._skip("on") else None
+            self._expect("{")
+        except _Stop:
+            return None
+        rewritings: list[WrittenRewriting] = []
+        together: list[tuple[Word, ...]] = []
+        statements: list[WrittenStatement] = []
+        while not self._is("}"):
+            if self._next.kind == "end":
+                self._stop("a statement's name or '}'")
+                return None
+            try:
+                self._item(rewritings, together, statements)
+            except _Stop:
+                self._resume(())
+        self._take()
+        if self._next.kind != "end":
+            self._stop("the end of the text", "a file holds one schedule")
+        return WrittenSchedule(
+            self.source, kernel, machine, tuple(rewritings), tuple(together), tuple(statements)
+        )
+
+    def _item(
+        self,
+        rewritings: list[WrittenRewriting],
+        together: list[tuple[Word, ...]],
+        statements: list[WrittenStatement],
+    ) -> None:
+        self._begun = self._at
+        if self._is("rewrite") and self._after != "{":
+            self._take()
+            rewritings.append(self._rewriting())
+        elif self._is("together") and self._after != "{":
+            self._take()
+            together.append(self._list(self._statement_name))
+        else:
+            statements.append(self._statement(statements))
+
+    def _statement_name(self) -> Word:
+        return self._name("the name of a statement")
+
+    def _rewriting(self) -> WrittenRewriting:
+        start = last = self._next
+        while self._next.kind == "name" and not self._is("of"):
+            last = self._take()
+            if not self._skip("-"):
+                break
+        if start is self._next:
+            raise self._stop("the name of a rule")
+        rule = Word(self.source.text[start.start : last.end], self._span(start, last))
+        self._expect("of")
+        name = self._statement_name()
+        return WrittenRewriting(rule, name, self._way())
+
+    def _way(self) -> Word | None:
+        return self._number("a number") if self._skip("way") else None
+
+    def _statement(self, before: list[WrittenStatement]) -> WrittenStatement:
+        name = self._statement_name()
+        for other in before:
+            if other.name.text == name.text:
+                self._twice(f"statement {name.text} has two blocks", name.span, other.name.span)
+        self._expect("{")
+        found = WrittenStatement(name)
+        spans: dict[str, Span] = {}
+        while not self._skip("}"):
+            if self._next.kind == "end":
+                raise self._stop("'}'")
+            try:
+                found = self._clause(found, spans)
+            except _Stop:
+                self._resume(CLAUSES)
+        return replace(found, spans=spans)
+
+    def _clause(self, found: WrittenStatement, spans: dict[str, Span]) -> WrittenStatement:
+        self._begun = self._at
+        token = self._next
+        if token.text not in CLAUSES:
+            raise self._stop(f"one of {', '.join(CLAUSES)}, or '}}'")
+        self._take()
+        if token.text in spans:
+            self._twice(f"'{token.text}' is said twice", self._span(token), spans[token.text])
+        spans[token.text] = self._span(token)
+        reader: Callable[[], Any] = {
+            "instruction": self._instruction,
+            "axes": lambda: self._or_none(self._axis),
+            "tile": lambda: self._or_none(self._extent),
+            "loops": lambda: self._or_none(self._level),
+            "operands": lambda: self._list(self._operand),
+            "stream": lambda: self._expression("an access"),
+            "within": self._statement_name,
+            "along": self._statement_name,
+        }[token.text]
+        value = reader()
+        spans[token.text] = self._span(token, self._tokens[self._at - 1])
+        if not (self._next.first or self._is("}")):
+            raise self._stop("',' or the next clause on a line of its own")
+        return replace(found, **{token.text: value})
+
+    def _or_none(self, item: Callable[[], T]) -> tuple[T, ...]:
+        token = self._next
+        after = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        if token.text == "none" and (after.first or after.text == "}"):
+            self._take()
+            return ()
+        return self._list(item)
+
+    def _instruction(self) -> WrittenInstruction:
+        start = last = self._next
+        parts = [self._name("the name of an instruction").text]
+        while self._skip("+"):
+            last = self._next
+            parts.append(self._name("the name of an instruction").text)
+        name = Word(" + ".join(parts), self._span(start, last))
+        bound = None
+        if self._skip("("):
+            bound = self._list(self._binding)
+            self._expect(")")
+        return WrittenInstruction(name, bound, self._way())
+
+    def _binding(self) -> tuple[Word, Word]:
+        start = last = self._next
+        parts = []
+        # An operand that is read at several places is told by its access: a[i + 1] = X[w + 1].
+        while not (self._is("=") or self._is("}") or self._next.kind == "end"):
+            last = self._take()
+            parts.append(last.text)
+        if not parts:
+            raise self._stop("an operand")
+        self._expect("=")
+        operand = Word("".join(parts), self._span(start, last))
+        return operand, self._expression("an expression of the body")
+
+    def _axis(self) -> tuple[Word, tuple[Word, ...]]:
+        axis = self._name("the name of an axis")
+        self._expect("<-")
+        if not self._skip("["):
+            return axis, (self._expression("a form"),)
+        forms = self._list(lambda: self._expression("a form"))
+        self._expect("]")
+        return axis, forms
+
+    def _extent(self) -> tuple[Word, Word]:
+        name = self._name("a variable")
+        self._expect("=")
+        return name, self._number("an extent")
+
+    def _level(self) -> WrittenLevel:
+        name = self._name("a variable")
+        self._expect("/", "a loop is a variable and a step: m/32")
+        return WrittenLevel(name, self._number("a step"), self._skip("parallel"))
+
+    def _operand(self) -> WrittenOperand:
+        what = self._expression("a buffer or an access")
+        operand = self._name("an operand of the instruction") if self._skip("as") else None
+        if self._next.text not in KINDS:
+            raise self._stop(f"one of {', '.join(KINDS)}")
+        return WrittenOperand(what, operand, self._name("a treatment"))
+
+    # --- errors -----------------------------------------------------------------------------------
+    def _twice(self, message: str, span: Span, first: Span) -> None:
+        note = Diagnostic("", "first here", first, severity="note")
+        self.errors.add(Diagnostic("E411", message, span, notes=(note,)))
+
+    def _resume(self, words: tuple[str, ...]) -> None:
+        """Go on at the next of some words that is first on its line, or at a closing brace.
+
+        Without words: after the next closing brace, or at something that begins a line.
+        """
+        start = self._at
+        while (token := self._next).kind != "end":
+            if token.text == "}":
+                self._at += not words and start != self._at
+                return
+            fresh = token.first and self._at > self._begun
+            if fresh and (token.text in words if words else token.text not in CLAUSES):
+                return
+            self._take()
+
+
+def schedule_fault(code: str, message: str, span: Span, hint: str | None = None) -> ScheduleError:
+    """Return the error that a written schedule has one fault."""
+    return ScheduleError(fail(code, message, span, hint))

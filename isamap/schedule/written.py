@@ -1,0 +1,106 @@
+"""A schedule as it is written: words with their places, not yet looked up in any kernel.
+
+Whatever a text leaves out is None here; see :mod:`isamap.schedule.reader` for the grammar.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from isamap.diagnostics import Source, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A name, a number or an expression without its spaces, and where it stands."""
+
+    text: str
+    span: Span
+
+    @property
+    def number(self) -> int:
+        """The number that it is."""
+        return int(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLevel:
+    """``m/96 parallel``."""
+
+    variable: Word
+    step: Word
+    parallel: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenOperand:
+    """``A packed``, ``X[h, w] as a direct``: how accesses of the body are treated.
+
+    ``what`` is a buffer, which means all its accesses, or one of them; ``operand`` that of the
+    instruction for which it is read.
+    """
+
+    what: Word
+    operand: Word | None
+    treatment: Word
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenInstruction:
+    """``vfmadd_f32(a = A[m, k], b = B[k, n]) way 2``: what computes a statement.
+
+    ``bound`` says which parts of the body the operands stand for; ``way`` tells apart, from 1, what
+    is alike in all that is written.
+    """
+
+    name: Word
+    bound: tuple[tuple[Word, Word], ...] | None = None
+    way: Word | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenStatement:
+    """What a text says about one statement; ``spans`` has the place of each of its clauses."""
+
+    name: Word
+    instruction: WrittenInstruction | None = None
+    axes: tuple[tuple[Word, tuple[Word, ...]], ...] | None = None
+    tile: tuple[tuple[Word, Word], ...] | None = None
+    loops: tuple[WrittenLevel, ...] | None = None
+    operands: tuple[WrittenOperand, ...] | None = None
+    stream: Word | None = None
+    within: Word | None = None
+    along: Word | None = None
+    spans: Mapping[str, Span] = field(default_factory=dict, compare=False)
+
+    @property
+    def settled(self) -> bool:
+        """Whether it says in which loops the statement is computed."""
+        return any(part is not None for part in (self.loops, self.within, self.along))
+
+    def span(self, *clauses: str) -> Span:
+        """Return the place of the first of some clauses that there is, or of the name."""
+        found = (self.spans[name] for name in clauses if name in self.spans)
+        return next(found, self.name.span)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRewriting:
+    """``rewrite winograd of Y way 2``: the rule, the statement, and which of the ways (from 1)."""
+
+    rule: Word
+    statement: Word
+    way: Word | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSchedule:
+    """A text: the kernel and the machine that it is for, what becomes of the kernel's statements
+    first, and a block for each statement about which it says something.
+    """
+
+    source: Source
+    kernel: Word
+    machine: Word | None
+    rewritings: tuple[WrittenRewriting, ...] = ()
+    together: tuple[tuple[Word, ...], ...] = ()
+    statements: tuple[WrittenStatement, ...] = ()

@@ -7,12 +7,15 @@ import numpy as np
 
 from peer_cases.problem import Array, Case, Problem, kernel_text, readable
 
+RECIPROCAL = "permit approximate(1.2e-7)"
+"""What other libraries do without a word: they multiply by the reciprocal of a sum."""
+
 
 def softmax(case: Case, _: str) -> list[Problem]:
     """Over the last axis, kept in range by each row's maximum."""
     r, c = case["rows"], case["cols"]
     text = kernel_text(
-        "softmax",
+        f"softmax {RECIPROCAL}",
         f"in X : f32[{r}, {c}]",
         f"local M : f32[{r}]",
         f"local E : f32[{r}, {c}]",
@@ -52,7 +55,7 @@ def attention(case: Case, _: str) -> list[Problem]:
     q, k, v = data.attention(case)
     n, s, d = case["b"] * case["heads"], case["s"], case["d"]
     text = kernel_text(
-        "attention",
+        f"attention {RECIPROCAL}",
         *(f"in {name} : f32[{n}, {s}, {d}]" for name in "QKV"),
         *(f"local {name} : f32[{n}, {s}, {s}]" for name in "PE"),
         *(f"local {name} : f32[{n}, {s}]" for name in "MZ"),

@@ -199,15 +199,18 @@ def by_preference(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]
     """Return the schedules, best first.
 
     That is by estimate; among those within :data:`ALIKE` of the best, the instruction that does
-    more of the statement comes first.
+    more of the statement comes first, and then the one that is busy for less time: where memory
+    bounds them all, the data may be in a cache.
     """
-    known = [(a.estimate.cycles, a.schedule) for a in found if a.estimate and a.schedule]
-    least = min((cycles for cycles, _ in known), default=0.0)
+    known = [(a.estimate, a.schedule) for a in found if a.estimate and a.schedule]
+    least = min((estimate.cycles for estimate, _ in known), default=0.0)
 
-    def rank(item: tuple[float, StatementSchedule]) -> tuple[int, float]:
-        cycles, schedule = item
+    def rank(item: tuple[Estimate, StatementSchedule]) -> tuple[int, float, float]:
+        estimate, schedule = item
+        if estimate.cycles > ALIKE * least:
+            return 1, estimate.cycles, estimate.busy
         covered = size(schedule.mapping.matching.needle.value)
-        return (-covered if cycles <= ALIKE * least else 1, cycles)
+        return -covered, estimate.busy, estimate.cycles
 
     return tuple(schedule for _, schedule in sorted(known, key=rank))
 

@@ -34,14 +34,30 @@ SCATTER_CYCLES = 1.5
 """Cycles an element of any other copy."""
 
 
+ALIKE = 1.02
+"""Estimates this close are taken for equal, and what caches deliver decides."""
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Cycles of one core, what bounds them, and the parts: units, 'chain', storages, 'copies'."""
+    """Cycles of one core, what bounds them, and the parts: units, 'chain', storages, 'copies'.
+
+    ``busy`` are the cycles that are left if caches and memory deliver at once, ``cached`` those
+    that caches take to deliver.
+    """
 
     cycles: float
+    busy: float
+    cached: float
     bound_by: str
     parts: Mapping[str, float]
     instructions: Mapping[str, float]
+
+    def is_below(self, other: "Estimate") -> bool:
+        """Return whether this is lower; of two about equal ones, what is left without memory."""
+        if max(self.cycles, other.cycles) > ALIKE * min(self.cycles, other.cycles):
+            return self.cycles < other.cycles
+        return self.busy + self.cached < other.busy + other.cached
 
 
 @dataclass(slots=True)
@@ -120,7 +136,12 @@ def estimate_nodes(
     slowest = max(memory.values(), default=0.0)
     cycles = max(work.cycles, slowest) + 0.1 * min(work.cycles, slowest) + work.copies
     bound = max(parts, key=lambda name: parts[name]) if parts else "nothing"
-    return Estimate(cycles, bound, parts, work.counts)
+    cached = sum(memory.values()) - memory.get(_last_level(accelerator), 0.0)
+    return Estimate(cycles, work.cycles + work.copies, cached, bound, parts, work.counts)
+
+
+def _last_level(accelerator: Accelerator) -> str:
+    return next((s.name for s in accelerator.storages if s.kind == "memory"), "")
 
 
 class _Walk:

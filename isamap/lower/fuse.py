@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from isamap.diagnostics import ScheduleError
@@ -18,6 +19,9 @@ from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Schedule, StatementSchedule
+
+ROUNDS = (4, 1)
+"""Iterations of a round that are tried beside the longest block of its statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +91,36 @@ def _together(
     """
     apart = {*statements_ahead(kernel), *settled}
     roots = [n for n, own in enumerate(best.schedule.statements) if own.within is None]
-    at = 0
-    while at < len(roots):
-        members = [roots[at]]
-        plain, grown = best.schedule, best
+
+    def trials(plain: Schedule, at: int, longest: int | None) -> list[Schedule]:
+        members, found = [roots[at]], []
         for number in roots[at + 1 :]:
-            trial = rounds_of(kernel, plain, [*members, number])
+            trial = rounds_of(kernel, plain, [*members, number], longest)
             if trial is None or apart & {*members, number}:
                 break
+            members.append(number)
+            found.append(trial)
+        return found
+
+    at = 0
+    while at < len(roots):
+        grown = best
+        for trial in trials(best.schedule, at, None):
             try:
                 found = lowered(trial)
             except ScheduleError:
                 break
-            members.append(number)
             if found.estimate.cycles < grown.estimate.cycles:
                 grown = found
+        count = len(grown.schedule.companions(roots[at]))
+        for longest in ROUNDS if count else ():
+            shorter = trials(best.schedule, at, longest)
+            if len(shorter) < count:
+                continue
+            with suppress(ScheduleError):
+                found = lowered(shorter[count - 1])
+                if found.estimate.is_below(grown.estimate):
+                    grown = found
         best = grown
         at += 1 + len(best.schedule.companions(roots[at]))
     return best

@@ -10,6 +10,7 @@ from isamap.lower.apart import set_apart
 from isamap.lower.context import SYMBOL_RANGE, Context
 from isamap.lower.expand import expand
 from isamap.lower.finish import KEPT, Finishing, finishing
+from isamap.lower.held import held_buffers, hold_rounds, pitches_of
 from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
 from isamap.lower.packing import fill
@@ -42,6 +43,7 @@ def lower(
         context.arrays.append(array)
     groups: list[list[tuple[Node, ...]]] = []
     rounds: list[Index] = []
+    firsts: list[int] = []
     written: set[str] = set()
     for number, own in enumerate(schedule.statements):
         statement = bound.statements[number]
@@ -54,17 +56,19 @@ def lower(
         if own.along is None:
             groups.append([nodes])
             rounds.append(_rounds(own))
+            firsts.append(number)
         else:
             groups[-1].append(nodes)
         written |= {finish.target.buffer for finish in after.finishes}
         if after.kept:
             written.add(statement.target.buffer)
     entries = {entry.name: entry for entry in accelerator.entries}
-    body = [
-        node
-        for group, count in zip(groups, rounds, strict=True)
-        for node in (group[0] if len(group) == 1 else one_loop(group, count, entries))
-    ]
+    body: list[Node] = []
+    for group, first, count in zip(groups, firsts, rounds, strict=True):
+        if len(group) == 1:
+            body += group[0]
+        else:
+            body += _in_rounds(context, schedule, first, one_loop(group, count, entries), count)
     # What never leaves a register needs no memory.
     targets = {s.target.buffer for s in bound.statements}
     context.arrays[:] = [
@@ -83,6 +87,25 @@ def _rounds(own: StatementSchedule) -> Index:
     level = own.levels[0]
     variables = own.mapping.matching.statement.variables
     return next(v.extent for v in variables if v.name == level.variable) // level.step
+
+
+def _in_rounds(
+    context: Context, schedule: Schedule, first: int, nodes: tuple[Node, ...], count: Index
+) -> tuple[Node, ...]:
+    """Return the nodes of statements in rounds, each buffer as long as a round needs it."""
+    if count.constant is None or count.constant < 2:
+        return nodes
+    roots = (first, *schedule.companions(first))
+    everyone = sorted({*roots, *(f for m in roots for f in schedule.followers(m))})
+    loops = {n: schedule.statements[n].levels[0] for n in roots}
+    variables = common_variables(context.kernel, everyone, loops)
+    assert variables is not None, "the rounds were looked at"
+    pitches = pitches_of(context.kernel, held_buffers(context.kernel, variables))
+    entries = {entry.name: entry for entry in context.accelerator.entries}
+    step = loops[first].step
+    nodes, arrays = hold_rounds(nodes, context.arrays, pitches, step, entries)
+    context.arrays[:] = arrays
+    return nodes
 
 
 def _look_at_rounds(kernel: Kernel, schedule: Schedule, number: int) -> None:

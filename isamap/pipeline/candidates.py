@@ -11,6 +11,12 @@ WORTH = 1.1
 ALIKE = 1.05
 """Estimates this close are taken for equal: then fewer rewritings are better."""
 
+LIGHTER = 1.25
+"""How much less a rewriting must work to be chosen where its estimate is no lower."""
+
+FURTHER = 1.5
+"""How much longer memory may take it then, as if all data of each statement came from there."""
+
 LONGEST = 2
 """Rewritings of one statement, one after the other, at most."""
 
@@ -33,17 +39,20 @@ class Candidate:
 class Contest:
     """What a statement can become, and the best of that so far.
 
-    ``start`` is the statement as it is written, ``calls`` the cycles that its calls take and
-    ``estimate`` those of the best, which is ``start`` as long as ``best`` is None.  Where it is
-    ``forced``, the statement as it is written is no choice; where it is ``using``, what it becomes
-    uses the instruction that is asked for.
+    ``start`` is the statement as it is written, ``calls`` the cycles that its calls take;
+    ``estimate`` and ``busy`` are those of the best, which is ``start`` as long as ``best`` is
+    None.  Where it is ``forced``, the statement as it is written is no choice; where it is
+    ``using``, what it becomes uses the instruction that is asked for.  ``lighter`` permits what
+    takes no less time, but works less.
     """
 
     start: Candidate
     calls: float
     estimate: float
+    busy: float
     forced: bool = False
     using: bool = False
+    lighter: bool = True
     best: Candidate | None = None
 
     def limit(self, candidate: Candidate) -> float:
@@ -58,7 +67,16 @@ class Contest:
         """The cycles below which a candidate of more rewritings is better."""
         return self.estimate / (WORTH if self.best is None else ALIKE)
 
-    def offer(self, candidate: Candidate, cycles: float) -> None:
+    def reach(self, candidate: Candidate) -> float:
+        """Return the cycles below which a candidate may be better, by what it works if not by them.
+
+        Where statements wait for memory, what works less may be better: the data that they pass to
+        each other are in a cache after all.  The estimate of all statements together must say so.
+        """
+        return self.estimate * FURTHER if self.lighter else self.limit(candidate)
+
+    def offer(self, candidate: Candidate, cycles: float, busy: float) -> None:
         """Take a candidate if it is better."""
-        if cycles < self.limit(candidate):
-            self.estimate, self.best = cycles, candidate
+        lighter = self.lighter and cycles < self.reach(candidate) and busy * LIGHTER < self.busy
+        if cycles < self.limit(candidate) or lighter:
+            self.estimate, self.busy, self.best = cycles, busy, candidate

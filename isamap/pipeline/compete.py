@@ -15,7 +15,7 @@ from isamap.mapping.needles.needles import needles
 from isamap.pipeline.costs import Costs
 from isamap.pipeline.options import Options, Tell
 from isamap.pipeline.result import issue_cycles
-from isamap.pipeline.rewritten import Rewriter
+from isamap.pipeline.rewritten import Limits, Rewriter
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
 
@@ -73,14 +73,14 @@ def compete(
     current = Competed(own, enumerations, choice)
     lacking = costs.lacking(enumerations)
     if lacking:
-        limits = [(inf, inf) for _ in own.statements]
+        limits = [Limits() for _ in own.statements]
         current = _rewritten(current, rewriter, lacking, limits, demanded=True)
     if choice is None or current.rewritings:
         numbers = range(len(current.kernel.statements))
         again = fault is not None and not current.rewritings
         missing = [n for n in numbers if again or not current.enumerations[n].mappings]
         if missing:
-            current = _rewritten(current, rewriter, missing, [(inf, inf) for _ in numbers])
+            current = _rewritten(current, rewriter, missing, [Limits() for _ in numbers])
         if current.rewritings:
             choice = first(current.kernel, current.enumerations)
             current = Competed(
@@ -100,7 +100,16 @@ def compete(
     if not current.rewritings:
         return Competed(kernel, enumerations, choice, (), current.refused)
     if current.rewritings != before.rewritings:
-        choice = first(current.kernel, current.enumerations)
+        written, choice = choice, first(current.kernel, current.enumerations)
+        if choice is None or not choice.estimate.is_below(written.estimate):
+            # What works less does not pay here: without that, once more.
+            rewriter.lighter = False
+            current = _rewritten(before, rewriter, None, _limits(before, written, symbols))
+            choice = written
+            if current.rewritings != before.rewritings:
+                choice = first(current.kernel, current.enumerations)
+            if not current.rewritings:
+                return Competed(kernel, enumerations, choice, (), current.refused)
     return Competed(
         current.kernel, current.enumerations, choice, current.rewritings, current.refused
     )
@@ -116,7 +125,7 @@ def _rewritten(
     before: Competed,
     rewriter: Rewriter,
     numbers: Sequence[int] | None,
-    limits: Sequence[tuple[float, float]],
+    limits: Sequence[Limits],
     demanded: bool = False,
 ) -> Competed:
     """Return what the rules make of some statements: of all, if no numbers are given."""
@@ -133,24 +142,22 @@ def _rewritten(
     return Competed(after.kernel, found_after, None, rewritings, after.refused)
 
 
-def _limits(
-    current: Competed, choice: Choice, symbols: Mapping[str, int]
-) -> list[tuple[float, float]]:
+def _limits(current: Competed, choice: Choice, symbols: Mapping[str, int]) -> list[Limits]:
     """Return for each statement the cycles of its calls and its estimate, as chosen and weighed.
 
-    Where other instructions compute operands before, their calls count: all of the estimate does.
+    What brings operands to the calls counts with them, but not what memory takes.  Where other
+    instructions compute operands before, all of the estimate does.
     """
     limits = []
     for scheduled, tried, weight in zip(
         choice.schedule.statements, choice.alternatives, weights(current.kernel), strict=True
     ):
-        estimates = [
-            a.estimate.cycles for a in tried if a.mapping == scheduled.mapping and a.estimate
-        ]
+        own = [a.estimate for a in tried if a.mapping == scheduled.mapping and a.estimate]
         calls = issue_cycles(scheduled.mapping, current.kernel, symbols)
-        cycles = min(estimates, default=inf)
+        cycles = min((e.cycles for e in own), default=inf)
+        busy = min((e.busy for e in own), default=inf)
         fed = scheduled.mapping.matching.fed
         computed = any(isinstance(expr, Op) for _, expr in fed)
-        limit = cycles if computed and cycles < inf else calls
-        limits.append((limit * weight, cycles * weight))
+        limit = cycles if computed and cycles < inf else max(calls, busy if busy < inf else 0.0)
+        limits.append(Limits(limit * weight, cycles * weight, busy * weight))
     return limits

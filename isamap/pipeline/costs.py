@@ -11,7 +11,7 @@ from isamap.ir.index import Index
 from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.ranges import Interval, intervals_before
 from isamap.ir.statements import accesses
-from isamap.lower.choose import Alternative, alternatives, ranking
+from isamap.lower.choose import ALIKE, Alternative, alternatives, ranking
 from isamap.mapping.compose.compose import Composer
 from isamap.mapping.compose.composed import is_of
 from isamap.mapping.find import composed_for, enumerate_preferred, enumerate_statement
@@ -52,7 +52,7 @@ class Costs:
     instruction: str | None = None
     _found: dict[_Known, Enumeration] = field(default_factory=dict)
     _floors: dict[Statement, float] = field(default_factory=dict)
-    _estimates: dict[object, float] = field(default_factory=dict)
+    _estimates: dict[object, tuple[float, float]] = field(default_factory=dict)
     _figures: dict[object, Figures] = field(default_factory=dict)
 
     def know(self, kernel: Kernel, number: int, found: Enumeration) -> None:
@@ -168,14 +168,19 @@ class Costs:
         weight = weights(kernel)
         return {
             number: weight[number]
-            * self._estimates.get(likeness(kernel, number), self.least(kernel.statements[number]))
+            * self._estimates.get(
+                likeness(kernel, number), (self.least(kernel.statements[number]), 0.0)
+            )[0]
             for number in candidate.group
         }
 
-    def estimate(self, candidate: Candidate, limit: float) -> float:
-        """Return the estimate; infinity as soon as it is sure that it is not below a limit."""
+    def estimate(self, candidate: Candidate, limit: float) -> tuple[float, float]:
+        """Return the estimated cycles, and those without memory.
+
+        Infinity as soon as it is sure that they are not below a limit.
+        """
         kernel = candidate.kernel
-        bounds = self.bounds(candidate)
+        bounds, busy = self.bounds(candidate), 0.0
         # The dearest first: then the limit is reached soon, if at all.
         weight = weights(kernel)
         rough = {n: weight[n] * self._figures_of(kernel, n).quick() for n in candidate.group}
@@ -184,12 +189,14 @@ class Costs:
             # Enough is known if not even without one of its statements it would be below the limit:
             # then there is no need to rewrite that once more.
             if sum(bounds.values()) - (max(bounds.values()) if more else 0.0) >= limit:
-                return inf
-            bounds[number] = weight[number] * self._estimate_of(kernel, number)
+                return inf, inf
+            cycles, own = self._estimate_of(kernel, number)
+            bounds[number] = weight[number] * cycles
+            busy += weight[number] * own
         total = sum(bounds.values())
-        return total if total < limit else inf
+        return (total, busy) if total < limit else (inf, inf)
 
-    def _estimate_of(self, kernel: Kernel, number: int) -> float:
+    def _estimate_of(self, kernel: Kernel, number: int) -> tuple[float, float]:
         """Return the estimate of one of the statements that look alike."""
         key = likeness(kernel, number)
         if key not in self._estimates:
@@ -208,6 +215,11 @@ class Costs:
         return self._estimates[key]
 
 
-def least_estimate(tried: Sequence[Alternative]) -> float:
-    """Return the estimate of the best of some mappings, infinity if none can be scheduled."""
-    return min((a.estimate.cycles for a in tried if a.estimate), default=inf)
+def least_estimate(tried: Sequence[Alternative]) -> tuple[float, float]:
+    """Return the cycles of the best of some mappings, and those without memory.
+
+    Infinity if none can be scheduled.
+    """
+    known = [a.estimate for a in tried if a.estimate]
+    least = min((e.cycles for e in known), default=inf)
+    return least, min((e.busy for e in known if e.cycles <= ALIKE * least), default=inf)

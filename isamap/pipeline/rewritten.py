@@ -39,39 +39,51 @@ class Rewritten:
     refused: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Cycles of a statement as it is: of its calls, and as estimated with memory and without.
+
+    Infinite where nothing maps.
+    """
+
+    calls: float = inf
+    cycles: float = inf
+    busy: float = inf
+
+
 @dataclass(slots=True)
 class Rewriter:
     """Looks for better kernels."""
 
     costs: Costs
     chosen: Sequence[str] | None = None
+    lighter: bool = True
     refused: list[str] = field(default_factory=list)
     _rules: tuple[Named, ...] | None = None
 
     def rewrite(
         self,
         kernel: Kernel,
-        limits: Sequence[tuple[float, float]],
+        limits: Sequence[Limits],
         only: frozenset[int],
         demanded: bool = False,
     ) -> Rewritten:
         """Return the kernel with those of its statements rewritten that gain by it.
 
-        ``limits`` has for each statement the cycles that its calls take and its estimate (infinity
-        where nothing maps); ``only`` are the statements to look at.  What is ``demanded`` uses the
-        instruction that is asked for.
+        ``limits`` has for each statement what it costs as it is; ``only`` are the statements to
+        look at.  What is ``demanded`` uses the instruction that is asked for.
         """
         applied: list[Rewriting] = []
         # From the last to the first, so that the numbers of those before stay what they are.
         for number in sorted(only, reverse=True):
-            best = self._best(kernel, number, *limits[number], demanded)
+            best = self._best(kernel, number, limits[number], demanded)
             if best is not None:
                 kernel = best.kernel
                 applied += best.rewritings
         return Rewritten(kernel, tuple(applied), tuple(self.refused))
 
     def _best(
-        self, kernel: Kernel, number: int, calls: float, estimate: float, demanded: bool
+        self, kernel: Kernel, number: int, limits: Limits, demanded: bool
     ) -> Candidate | None:
         """Return the best of what one statement can become, if it is better.
 
@@ -81,7 +93,9 @@ class Rewriter:
         start = Candidate(kernel, (), range(number, number + 1))
         asked = self.costs.instruction is not None
         using = demanded or (asked and self.costs.uses(start))
-        contest = Contest(start, calls, estimate, demanded, using)
+        contest = Contest(
+            start, limits.calls, limits.cycles, limits.busy, demanded, using, self.lighter
+        )
         seen = {start.statements}
         frontier = [start]
         for _ in range(LONGEST):
@@ -96,7 +110,7 @@ class Rewriter:
             for candidate in reached
             if (floor := self.costs.floor(candidate)) * FASTER <= contest.calls
             and floor < inf
-            and sum(self.costs.bounds(candidate).values()) < contest.limit(candidate)
+            and sum(self.costs.bounds(candidate).values()) < contest.reach(candidate)
             and (not contest.using or self.costs.may_use(candidate))
         ]
         if not within:
@@ -112,8 +126,8 @@ class Rewriter:
         quick.sort(key=lambda item: item[0])
         for _, candidate in quick[:SCHEDULED]:
             if self._proved(candidate) and (not contest.using or self.costs.uses(candidate)):
-                limit = contest.limit(candidate)
-                contest.offer(candidate, self.costs.estimate(candidate, limit))
+                found = self.costs.estimate(candidate, contest.reach(candidate))
+                contest.offer(candidate, *found)
 
     # --- what a statement can become --------------------------------------------------------------
     def _reached(

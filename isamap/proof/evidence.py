@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import prod
 
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.index import product
+from isamap.ir.index import Index, product
 from isamap.ir.nodes import Kernel, Permissions
 from isamap.ir.statements import accesses, bind_extents, zero_based
 from isamap.lower.nodes import Call, LoweredKernel
@@ -28,6 +28,7 @@ from isamap.proof.bounds import memory_lemmas
 from isamap.proof.claim import CODE, Claim, Decision, Obligation, Open
 from isamap.proof.demands import code_demands, mapping_demands
 from isamap.proof.fusion import fusion_obligations
+from isamap.proof.held import held_claims, held_sizes
 from isamap.proof.numbers import float_notes, integer_obligations
 from isamap.proof.parallel import parallel_lemmas
 from isamap.proof.partition import cuts, partition_lemmas
@@ -180,7 +181,8 @@ def _decided(holds: bool) -> Decision:
 # --- the code -----------------------------------------------------------------------------------
 def _code(evidence: Evidence, bound: Kernel) -> Iterator[Obligation]:
     machine, lowered = evidence.machine, evidence.lowered
-    yield _arrays(bound, lowered)
+    held = held_sizes(bound, evidence.schedule)
+    yield _arrays(bound, lowered, held)
     try:
         found = tuple(sites(lowered))
         memory = memory_lemmas(bound, machine, lowered, found)
@@ -190,6 +192,7 @@ def _code(evidence: Evidence, bound: Kernel) -> Iterator[Obligation]:
             CODE, "names", "every name has one meaning", "checker", "refuted", "", str(fault)
         )
         return
+    yield from held_claims(bound, lowered, held, found, {e.name: e for e in machine.entries})
     for lemma in (*memory, *parallel):
         if lemma.script.startswith(UNBOUNDED):
             detail = "indices that arrays hold are looked at before each call"
@@ -210,20 +213,25 @@ def _code(evidence: Evidence, bound: Kernel) -> Iterator[Obligation]:
     yield Claim(CODE, "registers", text, "data flow", verdict, detail=told)
 
 
-def _arrays(kernel: Kernel, lowered: LoweredKernel) -> Claim:
-    """Return that the code is one for the kernel's buffers and symbols."""
+def _arrays(kernel: Kernel, lowered: LoweredKernel, held: dict[str, Index]) -> Claim:
+    """Return that the code is one for the kernel's buffers and symbols.
+
+    A local buffer of which a round has its own elements may have these only (``held``).
+    """
     wrong = [] if kernel.symbols == lowered.symbols else ["other symbols"]
     arrays = {array.name: array for array in lowered.arrays}
     for b in kernel.buffers:
         found = arrays.get(b.name)
         size = product(b.shape)
         roles = (b.role, "prepared") if b.role == "local" else (b.role,)
-        expected = (b.dtype, size, b.contents)
+        sizes = {size, held.get(b.name, size)}
+        expected = (b.dtype, b.contents)
         if found is None and b.role == "local":
             continue  # It never leaves registers, or a node names it that is not there.
         if (
             found is None
-            or (found.dtype, found.size, found.contents) != expected
+            or (found.dtype, found.contents) != expected
+            or found.size not in sizes
             or found.role not in roles
         ):
             wrong.append(b.name)

@@ -30,8 +30,8 @@ def round_obligations(kernel: Kernel, schedule: Schedule, number: int) -> Iterat
     alike = _is_alike(schedule, first, number)
     text = f"a round of {name} has as many iterations as one of {source}"
     yield Claim(name, "coverage", text, "checker", "proved" if alike else "refuted")
-    own = _in_rounds(kernel, schedule, number)
-    before = [_in_rounds(kernel, schedule, n) for n in group]
+    own = in_rounds(kernel, schedule, number)
+    before = [in_rounds(kernel, schedule, n) for n in group]
     claim = f"what {name} shares with earlier statements of its rounds comes in their order"
     if own is None or any(one is None for one in before):
         yield Claim(name, "order", claim, "checker", "refuted")
@@ -63,7 +63,7 @@ def _is_alike(schedule: Schedule, first: int, number: int) -> bool:
     return loops[0] == loops[1]
 
 
-def _in_rounds(
+def in_rounds(
     kernel: Kernel, schedule: Schedule, root: int
 ) -> list[tuple[Statement, Index]] | None:
     """Return a statement and those in its registers, each with what tells its round.

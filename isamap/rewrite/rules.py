@@ -9,6 +9,9 @@ from isamap.rewrite.narrow import narrow_arithmetic
 from isamap.rewrite.narrow_copies import narrow_copies
 from isamap.rewrite.narrow_factors import narrow_factors
 from isamap.rewrite.offset import flip_sign, zero_points
+from isamap.rewrite.partial import NAME as SPLIT
+from isamap.rewrite.partial import splitting
+from isamap.rewrite.reciprocal import reciprocal
 from isamap.rewrite.rule import Rule
 from isamap.rewrite.shape import Shapes
 from isamap.rewrite.shaped import COPY, INSERT, REASSOCIATE, copying, inserting, reassociating
@@ -26,10 +29,11 @@ RULES: tuple[Named, ...] = (
     ("narrow-factors", narrow_factors),
     ("split-terms", split_terms),
     ("winograd", winograd),
+    ("reciprocal", reciprocal),
 )
 """The rules that need to know nothing of a machine, each with the name that chooses it."""
 
-NAMES = (REASSOCIATE, INSERT, COPY, *(name for name, _ in RULES))
+NAMES = (REASSOCIATE, INSERT, COPY, *(name for name, _ in RULES), SPLIT)
 """The names of all rules."""
 
 SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
@@ -55,5 +59,6 @@ def rules_for(
         (INSERT, inserting(shapes)),
         (COPY, copying(shapes)),
         *RULES,
+        (SPLIT, splitting(shapes)),
     )
     return tuple((name, rule) for name, rule in every if chosen is None or name in chosen)

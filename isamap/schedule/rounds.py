@@ -13,12 +13,14 @@ from isamap.ir.statements import accesses, zero_based
 from isamap.schedule.schedule import Level, Schedule, StatementSchedule
 
 
-def rounds_of(kernel: Kernel, schedule: Schedule, members: Sequence[int]) -> Schedule | None:
+def rounds_of(
+    kernel: Kernel, schedule: Schedule, members: Sequence[int], longest: int | None = None
+) -> Schedule | None:
     """Return the schedule in which some statements have one outermost loop, None if none can be.
 
     ``members`` have loops of their own, the first one before the others; statements in their
     registers come along.  ``kernel`` has its extents bound.  A round is as long as the longest
-    block of the members, and the others' blocks become divisors of that.
+    block of the members, or as ``longest`` where that is less; blocks become divisors of that.
     """
     everyone = sorted({*members, *(f for m in members for f in schedule.followers(m))})
     variables = common_variables(kernel, everyone)
@@ -29,6 +31,7 @@ def rounds_of(kernel: Kernel, schedule: Schedule, members: Sequence[int]) -> Sch
     if any(block is None for block in blocks):
         return None
     step = max(block for block in blocks if block is not None)
+    step = min(step, longest or step)
     first = _variable(own[members[0]], variables[members[0]]).extent.constant
     if first is None or first < 2 * step:
         return None

@@ -39,8 +39,10 @@ STARTS = ("written", "rules")
 FUSED = ("fused", "apart")
 """Whether a statement is computed in another one's registers, where the first schedule does so."""
 
-ROUNDS = ("together", "apart")
-"""Whether statements have one outermost loop, where they do so in the first schedule."""
+ROUNDS = ("together", "apart", "longest")
+"""Whether statements have one outermost loop, where they do so in the first schedule: with rounds
+no longer than there, or as long as the longest block of theirs.
+"""
 
 UNROLL = (1, 2, 4, 8)
 """Tiles of the innermost reduction that are unrolled."""
@@ -62,7 +64,7 @@ class Space:
     _makers: tuple["_Maker", ...] = field(repr=False)
     _kernel: Kernel = field(repr=False)
     _fused: Mapping[int, int] = field(repr=False, default_factory=dict)
-    _rounds: Mapping[int, tuple[int, ...]] = field(repr=False, default_factory=dict)
+    _rounds: Mapping[int, tuple[tuple[int, ...], int]] = field(repr=False, default_factory=dict)
     _written: Schedule | None = field(repr=False, default=None)
 
     @property
@@ -79,10 +81,12 @@ class Space:
             if FUSED[assignment.get(_fused(number), 0)] == "fused":
                 built[number] = replace(built[number], within=root)
         result = Schedule(tuple(built))
-        for first, companions in self._rounds.items():
-            if ROUNDS[assignment.get(_rounds(first), 0)] == "apart":
+        for first, (companions, step) in self._rounds.items():
+            how = ROUNDS[assignment.get(_rounds(first), 0)]
+            if how == "apart":
                 continue
-            joined = rounds_of(self._kernel, result, (first, *companions))
+            longest = step if how == "together" else None
+            joined = rounds_of(self._kernel, result, (first, *companions), longest)
             if joined is None:
                 raise _no("the blocks of the statements have no round in common")
             result = joined
@@ -105,7 +109,10 @@ def space(
     of each statement is what somebody wrote, which the rules would not come to.
     """
     fused = {} if like is None else like.fused
-    rounds = {} if like is None else like.rounds
+    rounds = {}
+    if like is not None:
+        steps = {first: like.statements[first].levels[0].step for first in like.rounds}
+        rounds = {first: (own, steps[first]) for first, own in like.rounds.items()}
     makers = tuple(
         _Maker(
             f"{number}.",

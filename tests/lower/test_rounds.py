@@ -46,7 +46,8 @@ def test_a_variable_tells_apart_all_that_is_shared_or_there_is_no_round(name: st
 @pytest.mark.parametrize("name", KERNELS)
 def test_rounds_compute_the_same(name: str, threads: int) -> None:
     kernel = KERNELS[name]
-    result = map_kernel(kernel, load_hardware("x86_avx512"), Options(threads=threads))
+    options = Options(threads=threads, rewrite=())
+    result = map_kernel(kernel, load_hardware("x86_avx512"), options)
     whole = result.schedule
     trial = rounds_of(bind_extents(kernel), without_rounds(whole), roots(whole))
     assert (trial is None) == (VARIABLES[name] is None)

@@ -1,0 +1,131 @@
+"""Local buffers of which each round of several statements needs its own rows only.
+
+Where the outermost index of a buffer is the variable of the rounds in every access, what one round
+writes no other one reads: so all rounds use the same rows, which stay in a cache.  Threads that
+share the rounds have rows of their own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from isamap.hw.accelerator import Entry
+from isamap.ir.index import Index, const, product, var
+from isamap.ir.nodes import Access, Kernel, Statement
+from isamap.ir.statements import accesses, read_indices, zero_based
+from isamap.lower.apart import uses
+from isamap.lower.nodes import Array, Call, Copy, Guard, Loop, Node, Operand, Scope, Window
+
+
+def held_buffers(kernel: Kernel, variables: Mapping[int, str]) -> frozenset[str]:
+    """Return the local buffers whose rows belong to one round each.
+
+    ``variables`` are those of the rounds, for all statements that take part in them; ``kernel`` has
+    its extents bound.
+    """
+    found = {b.name for b in kernel.buffers if b.role == "local" and b.shape}
+    for number, statement in enumerate(map(zero_based, kernel.statements)):
+        for access in _touched(statement):
+            if number not in variables or access.indices[0].name != variables[number]:
+                found.discard(access.buffer)
+    return frozenset(found)
+
+
+def _touched(statement: Statement) -> list[Access]:
+    found = [statement.target, *accesses(statement.value)]
+    indices = [index for access in found for index in access.indices]
+    indices += read_indices(statement.value)
+    # What an index is read from is flat by then, and stays whole.
+    reads = [Access(read.buffer, (const(0),), found[0].dtype) for i in indices for read in i.reads]
+    return [access for access in (*found, *reads) if access.indices]
+
+
+def hold_rounds(
+    nodes: Sequence[Node],
+    arrays: Sequence[Array],
+    pitches: Mapping[str, int],
+    step: int,
+    entries: Mapping[str, Entry],
+) -> tuple[tuple[Node, ...], tuple[Array, ...]]:
+    """Return nodes, and arrays, in which arrays are as long as a round needs them.
+
+    ``nodes`` have one loop over rounds of ``step`` rows each; ``pitches`` are the elements of a row
+    of each array that may be held.  One that is touched ahead of the loop stays as it is.
+    """
+    flat = _inside(nodes)
+    at = next((n for n, node in enumerate(flat) if isinstance(node, Loop)), None)
+    if at is None:
+        return tuple(nodes), tuple(arrays)
+    loop = flat[at]
+    assert isinstance(loop, Loop)
+    ahead = uses(flat[:at], entries)
+    own = {n: p for n, p in pitches.items() if n not in ahead.reads | ahead.writes}
+    if not own:
+        return tuple(nodes), tuple(arrays)
+    inside = _moved(loop.body, {n: var(loop.counter) * (step * p) for n, p in own.items()})
+    # What is left over is one more round.
+    after = _moved(flat[at + 1 :], {n: loop.count * (step * p) for n, p in own.items()})
+    if loop.parallel:
+        after = _alone(after)
+    flat = [*flat[:at], replace(loop, body=inside), *after]
+    changed = tuple(
+        replace(a, size=const(step * own[a.name]), private=loop.parallel) if a.name in own else a
+        for a in arrays
+    )
+    if isinstance(nodes[0], Scope) and len(nodes) == 1:
+        return (replace(nodes[0], body=tuple(flat)),), changed
+    return tuple(flat), changed
+
+
+def pitches_of(kernel: Kernel, names: frozenset[str]) -> dict[str, int]:
+    """Return the elements of a row of buffers, of those for which that is a number."""
+    found = {b.name: product(b.shape[1:]).constant for b in kernel.buffers if b.name in names}
+    return {name: pitch for name, pitch in found.items() if pitch is not None}
+
+
+def _inside(nodes: Sequence[Node]) -> list[Node]:
+    """Return the nodes inside of registers that are declared for all of them."""
+    if len(nodes) == 1 and isinstance(nodes[0], Scope):
+        return list(nodes[0].body)
+    return list(nodes)
+
+
+def _moved(nodes: Sequence[Node], less: Mapping[str, Index]) -> tuple[Node, ...]:
+    """Return nodes whose addresses in some arrays are less."""
+
+    def each(node: Node) -> Node:
+        match node:
+            case Call(_, operands):
+                return replace(node, operands=tuple((n, _place(p, less)) for n, p in operands))
+            case Loop(body=body) | Scope(body=body):
+                return replace(node, body=_moved(body, less))
+            case Guard(_, body, otherwise):
+                return replace(node, body=_moved(body, less), otherwise=_moved(otherwise, less))
+            case Copy(target=target, source=source):
+                to = node.target_offset - less.get(target, const(0))
+                start = node.source_offset - less.get(source or "", const(0))
+                return replace(node, target_offset=to, source_offset=start)
+
+    return tuple(map(each, nodes))
+
+
+def _place(place: Operand, less: Mapping[str, Index]) -> Operand:
+    if isinstance(place, Window) and place.buffer in less:
+        return replace(place, offset=place.offset - less[place.buffer])
+    return place
+
+
+def _alone(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Return nodes whose loops no threads share: each has rows of its own."""
+
+    def each(node: Node) -> Node:
+        match node:
+            case Loop(body=body):
+                return replace(node, body=_alone(body), parallel=False)
+            case Scope(body=body):
+                return replace(node, body=_alone(body))
+            case Guard(_, body, otherwise):
+                return replace(node, body=_alone(body), otherwise=_alone(otherwise))
+            case _:
+                return node
+
+    return tuple(map(each, nodes))

@@ -1,0 +1,89 @@
+"""The rule that multiplies by a reciprocal where many elements are divided by one."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+from isamap.ir.literal import canonical
+from isamap.ir.nodes import Expr, Kernel, Literal, Op, Statement
+from isamap.ir.printer import print_expr
+from isamap.ir.statements import names
+from isamap.rewrite.build import Draft, extents, replaced
+from isamap.rewrite.rule import Rewriting
+from isamap.rewrite.term_lemmas import real
+from isamap.solver.lemma import Lemma
+
+NAME = "reciprocal"
+
+
+def reciprocal(kernel: Kernel, number: int) -> Iterator[Rewriting]:
+    """Yield ``x * (1 / y)`` for ``x / y`` where several iterations have the same ``y``.
+
+    It rounds twice, where a quotient rounds once; that much must be approximated with the kernel's
+    permission, and values must be finite.  Nothing is said of a ``y`` so small or so large that
+    its reciprocal is no normal number.
+    """
+    statement = kernel.statements[number]
+    found = tuple(dict.fromkeys(_quotients(statement.value, statement)))
+    permitted = kernel.permissions.approximate
+    if not found or permitted is None or not kernel.permissions.finite:
+        return
+    errors = [_error(quotient.dtype.precision) for quotient in found]
+    if max(errors) > permitted:
+        return
+    value = _with_reciprocals(statement.value, frozenset(found))
+    draft = Draft(statement.target, statement.reduction, value, extents(statement))
+    lemmas = tuple(_lemma(digits) for digits in dict.fromkeys(q.dtype.precision for q in found))
+    told = ", ".join(print_expr(quotient) for quotient in found)
+    note = (
+        f"{told} by reciprocals: relative error at most {float(max(errors)):.2g} of the quotient, "
+        f"where the reciprocal is a normal number; the kernel permits {float(permitted):.2g}"
+    )
+    yield Rewriting(NAME, number, replaced(kernel, number, [draft]), lemmas, note)
+
+
+def _quotients(expr: Expr, statement: Statement) -> Iterator[Op]:
+    """Yield the quotients whose divisor is that of several iterations."""
+    if not isinstance(expr, Op):
+        return
+    for arg in expr.args:
+        yield from _quotients(arg, statement)
+    if expr.op == "/" and not isinstance(expr.args[1], Literal) and not _is_one(expr.args[0]):
+        every = {v.name for v in statement.variables}
+        if every - names(expr.args[1]):
+            yield expr
+
+
+def _is_one(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.text == canonical("1", expr.dtype)
+
+
+def _with_reciprocals(expr: Expr, quotients: frozenset[Op]) -> Expr:
+    if not isinstance(expr, Op):
+        return expr
+    args = tuple(_with_reciprocals(arg, quotients) for arg in expr.args)
+    if expr not in quotients:
+        return replace(expr, args=args)
+    one = Literal(canonical("1", expr.dtype), expr.dtype)
+    return Op("*", (args[0], Op("/", (one, args[1]), expr.dtype)), expr.dtype)
+
+
+def _error(digits: int) -> Fraction:
+    """Return the relative error of a product with a reciprocal, both rounded to some digits."""
+    return (1 + Fraction(1, 1 << digits)) ** 2 - 1
+
+
+def _lemma(digits: int) -> Lemma:
+    """Return the lemma that two roundings leave the error that is told."""
+    unit, bound = Fraction(1, 1 << digits), _error(digits)
+    lines = [f"(declare-const {n} Real)" for n in ("x", "y", "a", "b", "q")]
+    # q is the quotient, and x/y = x * (1/y) = q over the reals.
+    lines.append("(assert (and (not (= y 0.0)) (= (* q y) x)))")
+    lines += [f"(assert (<= (abs {d}) {real(unit)}))" for d in "ab"]
+    lines.append("(declare-const r Real)")
+    lines.append("(assert (= (* r y) 1.0))")
+    product = "(* x r (+ 1.0 a) (+ 1.0 b))"
+    lines.append(f"(assert (> (abs (- {product} q)) (* {real(bound)} (abs q))))")
+    size = f"2^-{digits}"
+    claim = f"x * (1 / y), rounded twice by at most {size}, is off by at most (2 + {size}) {size}"
+    return Lemma("reciprocal", claim, "\n".join(lines) + "\n")

@@ -4,12 +4,15 @@ Run on one core: ``taskset -c 1 env OPENBLAS_NUM_THREADS=1 python benchmarks/mod
 Processor time is counted, not the clock, so that others on the machine matter little.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from time import process_time
 
 import numpy as np
 
 from isamap.model.nest import Machine, Memory, Nest, Operand
-from isamap.model.path import optimum
+from isamap.model.path import Optimum, best, likely, optimum
+from isamap.model.sizes import divided, even
 from isamap.model.traffic import cycles
 
 # 30 vectors of 64 bytes, L1, L2, L3, of which nine tenths may be used; f32 and 32 products a cycle.
@@ -49,6 +52,20 @@ LAYERS = {
 }
 
 
+def blocked(nest: Nest, *block: int) -> Nest:
+    """Return a nest whose tiles are multiples of a register block."""
+    return Nest(nest.extents, nest.operands, block)
+
+
+ODD = {
+    "GEMM 1760x128x1760, block 6x64": blocked(gemm(1760, 128, 1760), 6, 64, 1),
+    "GEMM 2048x700x2048, block 6x64": blocked(gemm(2048, 700, 2048), 6, 64, 1),
+    "GEMM 1009x1009x1009, block 8x48": blocked(gemm(1009, 1009, 1009), 8, 48, 1),
+    "3x3, K64 C64 56x56, block 2x3": blocked(conv(64, 64, 56, 3), 64, 1, 2, 3, 1, 1),
+    "3x3, K512 C512 7x7, block 7x1": blocked(conv(512, 512, 7, 3), 64, 1, 1, 7, 1, 1),
+}
+
+
 def rate(nest: Nest, batch: int, kind: type[np.floating], seconds: float = 1.0) -> float:
     """Return schedules a second: random chains of tiles that divide the extents."""
     generator = np.random.default_rng(0)
@@ -76,7 +93,7 @@ def _divisors(numbers: np.ndarray, generator: np.random.Generator) -> np.ndarray
 
 
 def main() -> None:
-    """Print two tables."""
+    """Print three tables."""
     nest = LAYERS["3x3, K64 C64 56x56"]
     print("schedules judged a second (six dimensions, four memories, three operands)\n")
     print("| batch | float64 | float32 |\n|---|---|---|")
@@ -95,6 +112,24 @@ def main() -> None:
             f"| {name} | {found.lowest:.0f} | {found.cycles:.0f} | {gap:.1%} | "
             f"{found.labels} | {taken:.2f} |"
         )
+    print("\nsizes that do not divide: 1500 combinations, as a search takes, beside 20000\n")
+    print("| nest | divisors | 1500 sizes | s | 20000 sizes | s | likely | s |")
+    print("|---|---|---|---|---|---|---|---|")
+    machine = replace(MACHINE, block=True)
+    for name, nest in ODD.items():
+        cells = [f"{_least(best(nest, machine, 1, divided(nest))):.0f}"]
+        for most in (1500, 20000):
+            start = process_time()
+            found = best(nest, machine, 1, even(nest, most))
+            cells += [f"{_least(found):.0f}", f"{process_time() - start:.2f}"]
+        start = process_time()
+        found = likely(nest, machine, 24, even(nest, 1500), 32)
+        cells += [f"{_least(found):.0f}", f"{process_time() - start:.2f}"]
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
+def _least(found: Sequence[Optimum]) -> float:
+    return min(own.cycles for own in found)
 
 
 if __name__ == "__main__":

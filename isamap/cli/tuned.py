@@ -1,7 +1,7 @@
 """What a search did, as text: how many schedules, how the best compares, where it is kept."""
 
 from isamap.cli.tables import duration, short, table, wrap
-from isamap.pipeline.result import FrontRow, Tuning
+from isamap.pipeline.result import FrontRow, Limits, Tuning
 
 _UNITS = {"size": "bytes", "memory": "bytes"}
 
@@ -29,6 +29,8 @@ def tuning_lines(tuning: Tuning | None) -> list[str]:
         lines += _lines(" " * 10 + f"study {tuning.study} ({tuning.sampler}) in {tuning.place}")
     if tuning.records is not None:
         lines += _lines(" " * 10 + f"records in {tuning.records}")
+    if tuning.limits:
+        lines += _limits(tuning.limits)
     return lines + front_lines(tuning)
 
 
@@ -40,6 +42,23 @@ def front_lines(tuning: Tuning) -> list[str]:
     rows = [_row(tuning, row) for row in tuning.front]
     right = frozenset(range(len(headings)))
     return ["", "front", *table([*headings, "unlike the first schedule"], rows, right)]
+
+
+def _limits(limits: Limits) -> list[str]:
+    """Return what the analytical model says of the best."""
+    text = (
+        f"bound     {short(limits.bound)} cycles ({limits.by}); the best tiling on the model is "
+        f"{limits.gap:.1%} above"
+    )
+    if limits.reached is not None:
+        text += f", the schedule reaches {limits.reached:.0%} of the bound"
+    lines = _lines(text)
+    if limits.optimum and limits.lowest:
+        lines += _lines(
+            " " * 10 + f"chains of tiles, nothing hidden: {short(limits.optimum)} cycles, "
+            f"proved, {limits.optimum / limits.lowest - 1:.1%} above what none undercuts"
+        )
+    return lines
 
 
 def _beside(tuning: Tuning) -> str:

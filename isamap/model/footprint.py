@@ -33,6 +33,16 @@ def distinct(coefficients: Sequence[int], ranges: Sequence[Floats]) -> Floats:
     return np.array(table, float)
 
 
+def counted(coefficients: Sequence[int], ranges: Sequence[int]) -> int:
+    """Return :func:`distinct` of one tile, as an exact integer."""
+    if len(ranges) == 1:
+        return ranges[0]
+    if len(ranges) == 2:
+        (m, n), (a, b) = ranges, _reduced(coefficients)
+        return m * n - max(0, m - b) * max(0, n - a)
+    return enumerated(tuple(coefficients), tuple(ranges))
+
+
 def summed(coefficients: Sequence[int], extents: Sequence[int], tiles: Sequence[Floats]) -> Floats:
     """Return the sum of :func:`distinct` over all tiles of a box, the partial ones too.
 
@@ -75,7 +85,16 @@ def _reduced(coefficients: Sequence[int]) -> tuple[int, int]:
 
 @cache
 def enumerated(coefficients: tuple[int, ...], ranges: tuple[int, ...]) -> int:
-    """Return the number of different values of a form, by taking them all."""
+    """Return the number of different values of a form, by taking them all if they have gaps."""
+    parts = sorted((abs(c), n) for c, n in zip(coefficients, ranges, strict=True) if n > 1)
+    step = parts[0][0] if parts else 1
+    reach = 0
+    for coefficient, count in parts:
+        if coefficient % step or coefficient > reach + step:
+            break
+        reach += coefficient * (count - 1)
+    else:
+        return reach // step + 1
     values = np.zeros(1, np.int64)
     for coefficient, count in zip(coefficients, ranges, strict=True):
         values = np.unique(values[:, None] + coefficient * np.arange(count)[None, :])

@@ -6,8 +6,9 @@ while its tile does not change, its refetches are those of the memory outside.  
 with the cycles that are settled so far and, for each operand, what one refetch will cost.
 
 A label is dropped if no way to go on can undercut the best chain known, or if another label of the
-same tile is better in everything.  What is left at the end is the optimum over all chains of tiles
-that divide the extents (each the next), and over all orders of loops.
+same tile is better in everything.  What is left at the end is the optimum over all chains of the
+sizes that were asked for (each divides the next), and over all orders of loops.  Where the k best
+are wanted, a label is dropped if k others are better.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,8 @@ from numpy.typing import NDArray
 
 from isamap.model.footprint import Floats
 from isamap.model.nest import Machine, Nest, Operand
-from isamap.model.traffic import all_tiles, held, refetches
+from isamap.model.sizes import Sizes, divided
+from isamap.model.traffic import all_tiles, held, pace, refetches
 
 # Ties are not decided by rounding: what is pruned is worse by more than this.
 _SLACK = 1e-9
@@ -85,30 +87,33 @@ class _Labels:
 
 
 class _Search:
-    def __init__(self, nest: Nest, machine: Machine) -> None:
+    def __init__(self, nest: Nest, machine: Machine, sizes: Sizes, wanted: int = 1) -> None:
         self.nest = nest
+        self.wanted = wanted
         self.count = len(machine.memories)
         self.compute = float(np.prod([float(e) for e in nest.extents])) / machine.rate
         dims = range(len(nest.extents))
         self.uses = np.array([[d in own.dims for d in dims] for own in nest.operands])
         self.stays = list(_stays(nest))
-        self.sizes = [_divisors(extent) for extent in nest.extents]
+        self.sizes = [np.array(own) for own in sizes]
         grids = np.meshgrid(*self.sizes, indexing="ij")
         tiles = np.stack([grid.reshape(-1) for grid in grids], 1)
         columns = [column.astype(float) for column in tiles.T]
         room = held(nest, columns)
         times = np.stack([refetches(own, nest.extents, columns) for own in nest.operands], 1)
         sums = np.stack([all_tiles(own, nest.extents, columns) for own in nest.operands], 1)
-        factors = np.array([own.bytes * (2 if own.written else 1) for own in nest.operands])
-        back = np.array([own.bytes if own.written else 0.0 for own in nest.operands])
+        back = np.array([float(own.written) for own in nest.operands])
         saved = self._saved(columns, times)
         self.levels: list[_Level] = []
         self.least: list[Floats] = []  # of each tile: all memories from this one outwards
-        beyond = self._beyond(tiles, np.array([nest.extents]), np.zeros(1))
-        for memory in reversed(machine.memories):
+        beyond = self._beyond(tiles, np.array([nest.whole]), np.zeros(1))
+        for number, memory in reversed(list(enumerate(machine.memories))):
             fits = room <= memory.capacity
-            each = sums * factors / memory.bandwidth
-            refunds = (sums * back).sum(1) / memory.bandwidth
+            if machine.block and not number:
+                fits = (tiles == np.array(nest.steps)).all(1)
+            paces = [pace(own, machine, number, columns) for own in nest.operands]
+            once = sums * np.stack(paces, 1)
+            each, refunds = once * (1 + back), (once * back).sum(1)
             level = _Level(tiles, each, refunds, times, saved, beyond).only(fits)
             least = self._least(level.each, level) - level.refunds
             self.levels.insert(0, level)
@@ -162,10 +167,10 @@ class _Search:
         whole = (each * own.times).sum(1)
         return np.asarray(whole + (own.beyond - np.einsum("no,nso->ns", each, own.saved)).min(1))
 
-    def run(self, limit: float, width: int | None = None) -> Optimum | None:
-        """Return the best chain of at most ``limit`` cycles; the best of a beam of ``width``."""
+    def run(self, limit: float, width: int | None = None) -> list[Optimum]:
+        """Return the best chains of at most ``limit`` cycles; the best of a beam of ``width``."""
         if any(not len(own) for own in self.least):
-            return None
+            return []
         worst = limit * (1 + _SLACK)
         # What the memories inside cost at least, each by itself, is spent in any case.
         inside = np.cumsum([self.compute, *(self._alone(own) for own in self.levels)])
@@ -181,14 +186,14 @@ class _Search:
         for number in range(self.count):
             found = self._outwards(steps[-1], levels, number, worst)
             if not len(found.tile):
-                return None
+                return []
             if number + 1 < self.count:
                 found = self._thinned(found, levels[number + 1], width)
             steps.append(found)
         # What is still open moves once: the whole nest is not fetched again.
         steps[-1].settled += steps[-1].open_.sum(1)
-        best = int(np.argmin(steps[-1].settled))
-        return self._told(steps, levels, best, total)
+        best = np.argsort(steps[-1].settled, kind="stable")[: self.wanted]
+        return [self._told(steps, levels, int(at), total) for at in best]
 
     def _alone(self, level: _Level) -> float:
         """Return what a memory costs at least whatever the other tiles are."""
@@ -208,14 +213,16 @@ class _Search:
         if number + 1 < self.count:
             outer = levels[number + 1]
         else:
-            whole = np.array([self.nest.extents])
+            whole = np.array([self.nest.whole])
             zero = np.zeros((1, len(self.nest.operands)))
             sets = np.zeros((1, len(self.stays)))
             outer = _Level(whole, zero, np.zeros(1), zero + 1, sets[:, :, None] * zero, sets)
         found = []
         for at in range(len(labels.tile)):
             tile = inner.tiles[labels.tile[at]]
-            fits = np.flatnonzero((outer.tiles % tile == 0).all(1))
+            # The last memory's tile need not divide the extents.
+            divides = (outer.tiles % tile == 0).all(1) | (number + 1 == self.count)
+            fits = np.flatnonzero(divides)
             if not len(fits):
                 continue
             # Where nothing differs that an operand depends on, its cost stays open.
@@ -225,11 +232,16 @@ class _Search:
             still = open_ * outer.times[fits]
             later = np.where(differs, 0.0, open_) + outer.each[fits]
             ahead = self._least(later, outer, fits)
+            seen: list[Floats] = []
             for stationary in range(len(self.nest.operands)):
                 paid = np.broadcast_to(moving, still.shape).copy()
                 paid[:, stationary] = still[:, stationary]
                 settled = labels.settled[at] + (paid * differs).sum(1) - outer.refunds[fits]
                 good = settled + ahead <= worst
+                # An operand that gains nothing by staying is no other way.
+                for other in seen:
+                    good &= settled != other
+                seen.append(settled)
                 self.looked_at += len(fits)
                 count = int(good.sum())
                 if count:
@@ -250,11 +262,13 @@ class _Search:
         if width is not None:
             best = np.argsort(least, kind="stable")[: 16 * width]
             labels, least = labels.only(best), least[best]
-        # Of labels that differ in nothing but what is settled, the first of each run is the best.
+        # Of labels that differ in nothing but what is settled, the first of each run are the best.
         columns = [labels.settled, *labels.open_.T, labels.tile]
         order = np.lexsort(columns)
         table = np.column_stack(columns[1:])[order]
-        order = order[np.concatenate([[True], (table[1:] != table[:-1]).any(1)])]
+        begins = np.concatenate([[True], (table[1:] != table[:-1]).any(1)])
+        place = np.arange(len(order)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
+        order = order[place < self.wanted]
         labels, least = labels.only(order), least[order]
         chosen = self._unbeaten(labels, least)
         if width is not None:
@@ -269,7 +283,8 @@ class _Search:
             rivals: list[int] = []
             for at in rows:
                 better = labels.settled[rivals] <= labels.settled[at]
-                if not (better & (labels.open_[rivals] <= labels.open_[at]).all(1)).any():
+                better &= (labels.open_[rivals] <= labels.open_[at]).all(1)
+                if better.sum() < self.wanted:
                     rivals.append(int(at))
             kept += rivals
         return np.array(kept)
@@ -287,10 +302,26 @@ class _Search:
 
 
 def optimum(nest: Nest, machine: Machine) -> Optimum | None:
-    """Return the best chain of tiles that divide the extents; None if no tile fits a memory."""
-    search = _Search(nest, machine)
-    first = search.run(float("inf"), _BEAM)
-    return first and search.run(first.cycles)
+    """Return the best chain of tiles that divide the extents; None if no tile fits a memory.
+
+    They divide the extents rounded up to units, where there are any.
+    """
+    return next(iter(best(nest, machine, 1, divided(nest))), None)
+
+
+def best(nest: Nest, machine: Machine, wanted: int, sizes: Sizes) -> list[Optimum]:
+    """Return the ``wanted`` best chains of some sizes of each dimension, proved, the best first.
+
+    Each has other cycles, tiles or stationary operands.
+    """
+    search = _Search(nest, machine, sizes, wanted)
+    first = search.run(float("inf"), max(_BEAM, 2 * wanted))
+    return search.run(first[-1].cycles if len(first) == wanted else float("inf")) if first else []
+
+
+def likely(nest: Nest, machine: Machine, wanted: int, sizes: Sizes, width: int) -> list[Optimum]:
+    """Return good chains as :func:`best` does, by a beam of ``width``: soon, without a proof."""
+    return _Search(nest, machine, sizes, wanted).run(float("inf"), width)
 
 
 def _joined(found: Sequence[_Labels], operands: int) -> _Labels:
@@ -319,7 +350,3 @@ def _stays(nest: Nest) -> Iterator[tuple[tuple[int, ...], int]]:
 
 def _dims(operands: Sequence[Operand], numbers: Sequence[int]) -> set[int]:
     return {dim for number in numbers for dim in operands[number].dims}
-
-
-def _divisors(extent: int) -> NDArray[np.int64]:
-    return np.array([d for d in range(1, extent + 1) if extent % d == 0])

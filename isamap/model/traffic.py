@@ -1,9 +1,9 @@
 """What moves into each memory under a chain of tiles, for many chains at once.
 
 A chain has a tile for each memory, innermost first; each divides the next, and the last need not
-divide the extents.  Loops between two tiles come in classes: one operand is *stationary*, the loops
-that it does not depend on being innermost.  A tile is held until another one of its operand is
-needed.
+divide the extents nor end where they do.  Loops between two tiles come in classes: one operand is
+*stationary*, the loops that it does not depend on being innermost.  A tile is held until another
+one of its operand is needed.
 
 With T the tile at a memory, U the one outside it and S the sum of an operand's footprints over all
 tiles T, what moves is S times a number M of refetches.  From the outside in,
@@ -62,7 +62,30 @@ def _product(parts: Iterable[Floats], tile: Tile) -> Floats:
 
 def held(nest: Nest, tile: Tile) -> Floats:
     """Return the bytes of one tile of every operand."""
-    return np.asarray(sum(own.bytes * footprint(own, tile) for own in nest.operands))
+    inside = [np.minimum(own, extent) for own, extent in zip(tile, nest.extents, strict=True)]
+    return np.asarray(sum(own.bytes * footprint(own, inside) for own in nest.operands))
+
+
+def stretch(operand: Operand, tile: Tile) -> Floats:
+    """Return how many elements of a tile lie side by side in memory, holes of strides included."""
+    length = np.ones_like(tile[0])
+    whole = np.ones(np.shape(tile[0]), bool)
+    for group, extent in operand.rows:
+        reach = sum((abs(c) * (tile[d] - 1) for d, c in group), np.zeros_like(tile[0])) + 1
+        length = np.where(whole, length * np.minimum(reach, extent), length)
+        whole &= reach >= extent
+    return length
+
+
+def pace(operand: Operand, machine: Machine, level: int, tile: Tile) -> Floats:
+    """Return the cycles that each element of tiles takes that moves into a memory."""
+    memory = machine.memories[level]
+    if operand.written and memory.results is not None:
+        return np.full_like(tile[0], operand.bytes / memory.results)
+    each = np.full_like(tile[0], operand.bytes / memory.bandwidth)
+    if memory.start and operand.rows:
+        each = each + memory.start / stretch(operand, tile)
+    return each * machine.exposed
 
 
 def moved(operand: Operand, sums: Floats, times: Floats) -> Floats:
@@ -73,7 +96,8 @@ def moved(operand: Operand, sums: Floats, times: Floats) -> Floats:
 def cycles(
     nest: Nest, machine: Machine, tiles: Sequence[Tile], classes: Sequence[NDArray[np.int64]]
 ) -> Floats:
-    """Return the cycles of chains: computing, and each memory's transfers, one after the other.
+    """Return the cycles of chains: computing, and what is exposed of each memory's transfers, one
+    after the other.
 
     ``tiles[l][d]`` are the ranges of dimension d in memory l; ``classes[l]`` numbers the operand
     that is stationary between memory l and the next.  Infinite where a tile does not fit.  Ranges
@@ -81,24 +105,22 @@ def cycles(
     """
     first = tiles[0][0]
     total = np.full_like(first, prod(map(float, nest.extents)) / machine.rate)
-    outer: Tile = [np.full_like(first, extent) for extent in nest.extents]
+    outer: Tile = [np.full_like(first, extent) for extent in nest.whole]
     counts = [np.ones_like(first) for _ in nest.operands]
     times = list(counts)
     for level in reversed(range(len(machine.memories))):
         memory, tile = machine.memories[level], tiles[level]
         same = [own == other for own, other in zip(tile, outer, strict=True)]
         trips = [np.ceil(extent / own) for extent, own in zip(nest.extents, tile, strict=True)]
-        room = np.zeros_like(first)
         for number, own in enumerate(nest.operands):
             here = _product((trips[d] for d in range(len(trips)) if d not in own.dims), tile)
             changed = np.where(classes[level] == number, counts[number], here)
             stays = reduce(np.logical_and, (same[dim] for dim in own.dims))
             times[number] = np.where(stays, times[number], changed)
             counts[number] = here
-            sums = all_tiles(own, nest.extents, tile) * (own.bytes / memory.bandwidth)
+            sums = all_tiles(own, nest.extents, tile) * pace(own, machine, level, tile)
             total += moved(own, sums, times[number])
-            room += own.bytes * footprint(own, tile)
-        total[room > memory.capacity] = np.inf
+        total[held(nest, tile) > memory.capacity] = np.inf
         outer = tile
     return total
 
@@ -106,6 +128,10 @@ def cycles(
 def bound(nest: Nest, machine: Machine) -> float:
     """Return cycles that no chain undercuts: computing, and everything moved once everywhere."""
     whole = [np.array([float(extent)]) for extent in nest.extents]
-    bytes_ = sum(own.bytes * float(footprint(own, whole)[0]) for own in nest.operands)
+    moving = sum(
+        float((footprint(own, whole) * pace(own, machine, level, whole))[0])
+        for level in range(len(machine.memories))
+        for own in nest.operands
+    )
     iterations = float(np.prod([float(extent) for extent in nest.extents]))
-    return iterations / machine.rate + sum(bytes_ / m.bandwidth for m in machine.memories)
+    return iterations / machine.rate + moving

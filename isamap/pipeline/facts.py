@@ -12,7 +12,14 @@ from isamap.mapping.groups import Group, grouped
 from isamap.mapping.matching import Enumeration, Matching
 from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.offered import Offered
-from isamap.pipeline.result import Report, Result, Scheduled, issue_cycles, statement_names
+from isamap.pipeline.result import (
+    Limits,
+    Report,
+    Result,
+    Scheduled,
+    issue_cycles,
+    statement_names,
+)
 from isamap.pipeline.schedule_text import schedule_text
 from isamap.pipeline.sizes import iterations
 from isamap.proof.certificate import Certificate, merged
@@ -266,7 +273,23 @@ def _tuning(result: Result) -> Facts | None:
         "records": tuning.records,
         "learned": tuning.learned,
         "objectives": list(tuning.objectives),
+        "model": _limits(tuning.limits),
         "front": [
             {"values": list(row.values), "changes": list(row.changes)} for row in tuning.front
         ],
+    }
+
+
+def _limits(limits: Limits | None) -> Facts | None:
+    if limits is None:
+        return None
+    return {
+        "bound": limits.bound,
+        "by": limits.by,
+        "own": limits.own,
+        "tiled": limits.tiled,
+        "gap": limits.gap,
+        "optimum": limits.optimum,
+        "lowest": limits.lowest,
+        "reached": limits.reached,
     }

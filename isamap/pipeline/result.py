@@ -77,6 +77,31 @@ class FrontRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What the analytical model says of the mappings and register blocks of a schedule.
+
+    No schedule takes fewer cycles than ``bound``, on all ``threads`` together, because of ``by``.
+    ``own`` are those of the schedule's loops, and ``tiled`` of the best loops around its blocks
+    that the model knows, at least ``bound``.  ``optimum`` is the best chain of tiles, computing and
+    transfers one after the other, proved (None: no memory has tiles), and ``lowest`` what none
+    undercuts.  ``reached`` is the part of the bound that the schedule reaches.
+    """
+
+    bound: float
+    by: str
+    own: float
+    tiled: float
+    optimum: float | None
+    lowest: float | None
+    reached: float | None
+
+    @property
+    def gap(self) -> float:
+        """How far the best loops on the model are above the bound."""
+        return self.tiled / self.bound - 1
+
+
+@dataclass(frozen=True, slots=True)
 class Tuning:
     """What a search over schedules did.
 
@@ -89,6 +114,7 @@ class Tuning:
     measured.  ``changes`` are the choices in which the best differs from the first.  The study
     called ``study`` is kept at ``place``, measurements in the file ``records``; ``learned`` says
     whether those of earlier searches ordered the candidates.  ``front`` has several objectives.
+    ``limits`` are those of the best.
     """
 
     trials: int
@@ -111,6 +137,7 @@ class Tuning:
     records: str | None = None
     learned: str = ""
     front: tuple[FrontRow, ...] = ()
+    limits: Limits | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -17,9 +17,10 @@ from isamap.ir.statements import bind_extents
 from isamap.lower.choose import Choice
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.fragments.produce import Producers
+from isamap.pipeline.limits import limits
 from isamap.pipeline.memory import Memory
 from isamap.pipeline.options import Options, Tell
-from isamap.pipeline.result import FrontRow, Tuning
+from isamap.pipeline.result import FrontRow, Limits, Tuning
 from isamap.pipeline.sizes import sample_symbols
 from isamap.pipeline.way import native_choice
 from isamap.schedule.space import Space, space
@@ -103,7 +104,26 @@ def tune(
             tape.check("c", sha256(text.encode()).hexdigest())
     if clock and clock.fault and found.best is None and found.trials:
         raise clock.fault
-    return Tuned(found.best, _tuning(found, plan, model, memory))
+    reached = _limits(found, bound, hardware, symbols, options.threads)
+    return Tuned(found.best, replace(_tuning(found, plan, model, memory), limits=reached))
+
+
+def _limits(
+    found: Found,
+    kernel: Kernel,
+    hardware: Accelerator,
+    symbols: Mapping[str, int],
+    threads: int,
+) -> Limits | None:
+    """Return what the analytical model says of the best; None if there is none."""
+    if found.best is None or found.interrupted:
+        return None
+    cycles = found.score
+    if found.measured and cycles is not None:
+        cycles *= float(hardware.clock)
+    # An estimate is that of one thread.
+    shared = threads if found.measured else 1
+    return limits(kernel, hardware, found.best.schedule, symbols, shared, cycles)
 
 
 def _as_given(ranked: Sequence[Candidate]) -> Sequence[Candidate]:

@@ -22,7 +22,7 @@ from isamap.mapping.tiles.shared import brought
 from isamap.schedule.copied import pack_aliased, pack_constants
 from isamap.schedule.crowded import Crowding, crowding
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
-from isamap.schedule.shape import Shape, Steps, read_shape
+from isamap.schedule.shape import Shape, Steps, is_symbolic, read_shape
 from isamap.schedule.threads import share
 from isamap.schedule.treatment import Treatments, inputs
 
@@ -263,23 +263,17 @@ def order_levels(
     levels = [
         Level(v, steps[v])
         for v in outputs
-        if -(-shape.extents[v] // steps[v]) > 1 or _is_symbolic(shape, v)
+        if -(-shape.extents[v] // steps[v]) > 1 or is_symbolic(shape, v)
     ]
     levels = share(shape, levels, threads)
     chunk = _chunk(shape, steps, accelerator)
     inner: list[Level] = []
     for v in _reduction_order(shape):
         trips = -(-shape.extents[v] // steps[v])
-        if trips > 1 or _is_symbolic(shape, v):
+        if trips > 1 or is_symbolic(shape, v):
             inner.append(Level(v, steps[v]))
     outer = [Level(v, step) for v, step in chunk.items()]
     return (*outer, *levels, *inner)
-
-
-def _is_symbolic(shape: Shape, variable: str) -> bool:
-    statement = shape.mapping.matching.statement
-    extent = next(v.extent for v in statement.variables if v.name == variable)
-    return extent.constant is None
 
 
 def _reduction_order(shape: Shape) -> tuple[str, ...]:

@@ -57,6 +57,12 @@ def read_shape(mapping: Mapping) -> Shape:
     )
 
 
+def is_symbolic(shape: Shape, variable: str) -> bool:
+    """Return whether the extent of a variable is known when the code runs only."""
+    variables = shape.mapping.matching.statement.variables
+    return next(v.extent for v in variables if v.name == variable).constant is None
+
+
 def _reads(mapping: Mapping, operand: str) -> tuple[tuple[Steps, frozenset[str], int], ...]:
     alike = Counter(_steps(access) for name, access in inputs(mapping) if name == operand)
     return tuple(

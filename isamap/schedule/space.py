@@ -7,6 +7,7 @@ schedule.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
@@ -19,19 +20,19 @@ from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Level, Schedule, StatementSchedule
 from isamap.schedule.shape import Shape, read_shape
 from isamap.schedule.threads import share
+from isamap.schedule.tilings import Tiling, levels_of, tilings
 from isamap.schedule.treatment import KINDS, Treatments, inputs
 
 BLOCKS = 24
 """Register blocks of a mapping that may be chosen, the best score first."""
 
 ORDERS = ("panel", "natural", "reversed")
-"""Orders of the loops over the target's variables: by rule, as written, or the other way round."""
+"""Orders of the loops over the target's variables: by rule, as written, or the other way round.
 
-CHUNKS = (0, 1, 64, 128, 256, 512)
-"""Iterations of the longest reduction between reloads of the results; 0: by rule, 1: all."""
+In a tiling of the model it is only the order of neighbours that may be the other way round."""
 
-OUTER = (1, 2, 4, 8, 16)
-"""Blocks that an extra, outer loop over the second output variable covers; 1: no such loop."""
+TILING = "rule"
+"""The tiling of the rules; others are the model's: :mod:`isamap.schedule.tilings`."""
 
 STARTS = ("written", "rules")
 """Where a statement's loops come from, if somebody wrote its schedule."""
@@ -43,6 +44,9 @@ ROUNDS = ("together", "apart", "longest")
 """Whether statements have one outermost loop, where they do so in the first schedule: with rounds
 no longer than there, or as long as the longest block of theirs.
 """
+
+SUGGESTED = 4
+"""Register blocks with which each tiling of the model is looked at first."""
 
 UNROLL = (1, 2, 4, 8)
 """Tiles of the innermost reduction that are unrolled."""
@@ -71,6 +75,20 @@ class Space:
     def first(self) -> dict[str, int]:
         """The assignment of the first schedule."""
         return {choice.name: 0 for choice in self.choices}
+
+    @property
+    def suggested(self) -> tuple[dict[str, int], ...]:
+        """Assignments that the analytical model likes, in the order in which to try them.
+
+        They have its tilings of one statement or of all, with several register blocks.
+        """
+        alone = [maker.suggested() for maker in self._makers]
+        together = [
+            {name: number for own in row for name, number in (own or {}).items()}
+            for row in zip_longest(*alone)
+            if len(alone) > 1
+        ]
+        return tuple(self.first | own for own in (*together, *(o for each in alone for o in each)))
 
     def build(self, assignment: Mapping[str, int]) -> Schedule:
         """Return the schedule of an assignment; ScheduleError if its choices contradict."""
@@ -156,6 +174,7 @@ class _Maker:
     written: bool = False
     _choices: dict[str, Choice] = field(default_factory=dict)
     _known: dict[int, tuple[Shape, Treatments, list[dict[str, int]]]] = field(default_factory=dict)
+    _tilings: dict[int, tuple[Tiling, ...]] = field(default_factory=dict)
 
     def choices(self) -> tuple[Choice, ...]:
         """Return the choices; options that the first start cannot take are left out."""
@@ -166,8 +185,7 @@ class _Maker:
             Choice(f"{self.prefix}mapping", mappings),
             Choice(f"{self.prefix}block", tuple(map(str, range(len(blocks))))),
             Choice(f"{self.prefix}order", ORDERS if len(shape.outputs) > 1 else ORDERS[:1]),
-            Choice(f"{self.prefix}outer", self._numbers("outer", OUTER)),
-            Choice(f"{self.prefix}chunk", self._numbers("chunk", CHUNKS)),
+            Choice(f"{self.prefix}tiling", self._tiled()),
             Choice(f"{self.prefix}unroll", self._numbers("unroll", UNROLL)),
         ]
         for n, (operand, _) in enumerate(inputs(self.starts[0].mapping)):
@@ -185,6 +203,30 @@ class _Maker:
                 continue
             kept.append(str(number))
         return tuple(kept)
+
+    def _tiled(self) -> tuple[str, ...]:
+        return (TILING, *(f"model {n + 1}" for n in range(len(self._models(0)))))
+
+    def _models(self, start: int) -> tuple[Tiling, ...]:
+        """Return the model's tilings for a mapping, made for its first register block."""
+        if start not in self._tilings:
+            shape, _, blocks = self._facts(start)
+            pairs = zip(inputs(shape.mapping), self.starts[start].operands, strict=True)
+            packed = {access.buffer for (_, access), kind in pairs if kind == "packed"}
+            self._tilings[start] = tilings(shape, self.kernel, self.accelerator, blocks[0], packed)
+        return self._tilings[start]
+
+    def suggested(self) -> list[dict[str, int]]:
+        """Return the choices of good tilings: of all blocks worth it, the best tiling first."""
+        blocks = min(SUGGESTED, len(self._facts(0)[2]))
+        found = []
+        for number in range(len(self._models(0))):
+            for block in range(blocks):
+                own = {f"{self.prefix}tiling": number + 1}
+                own |= {f"{self.prefix}block": block} if block else {}
+                own |= {f"{self.prefix}start": STARTS.index("rules")} if self.written else {}
+                found.append(own)
+        return found
 
     def _facts(self, start: int) -> tuple[Shape, Treatments, list[dict[str, int]]]:
         if start not in self._known:
@@ -211,7 +253,7 @@ class _Maker:
                 words[int(name.removeprefix("operand"))] = choice.options[picked]
             elif name == "order":
                 numbers[name] = ORDERS.index(choice.options[picked])
-            elif name in ("start", "mapping", "block"):
+            elif name in ("start", "mapping", "block", "tiling"):
                 numbers[name] = picked
             else:
                 numbers[name] = int(choice.options[picked])
@@ -230,14 +272,21 @@ class _Maker:
             raise _no("the mapping has fewer blocks")
         block = dict(blocks[numbers.get("block", 0)])
         self._unroll(shape, block, numbers.get("unroll", 1))
-        levels = list(order_levels(shape, block, self.accelerator, self.threads))
+        order, tiling = ORDERS[numbers.get("order", 0)], numbers.get("tiling", 0)
         if as_written:
-            if start or numbers.get("block", 0) or numbers.get("unroll", 1) != 1:
+            if start or any(numbers.get(name, 0) for name in ("block", "tiling")):
+                raise _no("its block and its tiling are those that are written")
+            if numbers.get("unroll", 1) != 1:
                 raise _no("its block is the one that is written")
-            levels = list(self.starts[0].levels)
-        levels = self._reorder(shape, levels, ORDERS[numbers.get("order", 0)])
-        levels = self._rechunk(shape, levels, block, numbers.get("chunk", 0))
-        levels = self._enclose(shape, levels, numbers.get("outer", 1))
+            levels = self._reorder(shape, list(self.starts[0].levels), order)
+        elif tiling:
+            if tiling > len(self._models(start)):
+                raise _no("the model has fewer tilings for the mapping")
+            chosen, reverse = self._models(start)[tiling - 1], order == "reversed"
+            levels = levels_of(shape, chosen, block, self.threads, reverse)
+        else:
+            levels = list(order_levels(shape, block, self.accelerator, self.threads))
+            levels = self._reorder(shape, levels, order)
         kinds = list(self.starts[start].operands)
         operands = [operand for operand, _ in inputs(self.starts[start].mapping)]
         for n, kind in enumerate(kinds):
@@ -268,42 +317,6 @@ class _Maker:
             wanted.reverse()
         rest = iter(share(shape, wanted, self.threads))
         return [next(rest) if level in outputs else level for level in levels]
-
-    def _rechunk(
-        self, shape: Shape, levels: list[Level], block: dict[str, int], chunk: int
-    ) -> list[Level]:
-        if chunk == 0:
-            return levels
-        if not shape.reductions:
-            raise _no("there is no reduction to split")
-        seen: set[str] = set()
-        kept: list[Level] = []
-        for level in reversed(levels):
-            if level.variable in shape.reductions and level.variable in seen:
-                continue
-            seen.add(level.variable)
-            kept.insert(0, level)
-        if chunk == 1:
-            return kept
-        longest = max(shape.reductions, key=lambda v: shape.extents[v])
-        unit = block[longest] * shape.tile[longest]
-        step = -(-chunk // unit) * unit
-        if step >= shape.extents[longest]:
-            raise _no(f"'{longest}' is shorter than the chunk")
-        return [Level(longest, step), *kept]
-
-    def _enclose(self, shape: Shape, levels: list[Level], factor: int) -> list[Level]:
-        outputs = [level for level in levels if level.variable in shape.outputs]
-        if factor == 1:
-            return levels
-        if len(outputs) < 2:
-            raise _no("there is no second loop to enclose")
-        inner = outputs[1]
-        step = inner.step * factor
-        if step >= shape.extents[inner.variable]:
-            raise _no(f"'{inner.variable}' is shorter than the outer tile")
-        at = levels.index(outputs[0])
-        return [*levels[:at], Level(inner.variable, step), *levels[at:]]
 
 
 def _no(message: str) -> ScheduleError:

@@ -16,6 +16,8 @@ def best_and_diverse(ranked: Sequence[Candidate], count: int) -> list[Candidate]
     The others are taken one by one, each the one that differs in most choices from all taken so
     far, the better ranked one where several do; none is expected to take twice the least time.
     """
+    if not count:
+        return []
     taken = list(ranked[: (count + 1) // 2])
     least = min((candidate.cycles for candidate in ranked), default=0.0)
     rest = [c for c in ranked[len(taken) : _LOOKED_AT] if c.cycles <= _WORTH * least]

@@ -1,7 +1,7 @@
 """What a schedule is worth: by the cost model, and by the clock."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -53,6 +53,11 @@ class Model:
         """The point of the heuristics."""
         return self.point(self.space.first)
 
+    @property
+    def suggested(self) -> list[Point]:
+        """The points that the analytical model of memories suggests, each once."""
+        return list(dict.fromkeys(self.point(own) for own in self.space.suggested))
+
     def point(self, assignment: Mapping[str, int]) -> Point:
         """Return an assignment as a point."""
         return tuple(assignment[choice.name] for choice in self.space.choices)
@@ -89,8 +94,9 @@ def rank(
 ) -> list[Candidate]:
     """Return the candidates among about ``count`` points, best first.
 
-    Half of the points are drawn at random, the others are neighbours of the best so far, beginning
-    with the heuristics' own.  A function of its arguments unless ``go_on`` ends it early.
+    The heuristics' own and what is suggested come first.  Of the others half are drawn at random,
+    half are neighbours of the best so far.  A function of its arguments unless ``go_on`` ends it
+    early.
     """
     found: dict[Point, Candidate | None] = {}
 
@@ -101,7 +107,7 @@ def rank(
             if point not in found:
                 found[point] = model.candidate(point)
 
-    take(iter([model.first]))
+    take(iter([model.first, *model.suggested]))
     expanded: set[Point] = set()
     drawn = _random_points(model.sizes, seed)
     while len(found) < count and go_on():
@@ -113,7 +119,21 @@ def rank(
         take(next(drawn) for _ in range(max(8, len(found) - before)))
         if best is None and len(found) == before:
             break  # the space is used up
-    return _sorted(found)
+    return _different(_sorted(found), model.first)
+
+
+def _different(ranked: Sequence[Candidate], first: Point) -> list[Candidate]:
+    """Return one candidate of each schedule: several points may make the same one.
+
+    The heuristics' own comes before others.
+    """
+    kept: dict[float, list[Candidate]] = {}
+    for candidate in sorted(ranked, key=lambda c: c.point != first):
+        alike = kept.setdefault(candidate.cycles, [])
+        if not any(candidate.schedule == other.schedule for other in alike):
+            alike.append(candidate)
+    chosen = {candidate.point for alike in kept.values() for candidate in alike}
+    return [candidate for candidate in ranked if candidate.point in chosen]
 
 
 def _sorted(found: Mapping[Point, Candidate | None]) -> list[Candidate]:

@@ -119,14 +119,18 @@ def _wanted(
     order: Order | None,
     tape: Tape,
 ) -> list[Point]:
-    """Return what is tried first: the heuristics' schedule, remembered ones, the model's choice."""
-    # Half of the trials go to what the model likes, the other half to what the sampler makes of it.
+    """Return what is tried first: the heuristics' schedule, remembered ones, those of the suggested
+    ones that are worth it, the model's choice of all."""
+    # Half of the trials go to what the models like, the other half to what the sampler makes of it.
     trials = 64 if budget.trials is None else min(budget.trials, 64)
 
     def choose() -> list[list[int]]:
         ordered = order(ranked) if order else ranked
-        liked = best_and_diverse(ordered, trials // 2 + 1)
-        points = dict.fromkeys([model.first, *remembered, *(c.point for c in liked)])
+        suggested = set(model.suggested)
+        tiled = best_and_diverse([c for c in ordered if c.point in suggested], trials // 4)
+        liked = best_and_diverse(ordered, trials // 2 + 1 - len(tiled))
+        chosen = [c.point for c in (*liked[:1], *tiled, *liked[1:])]
+        points = dict.fromkeys([model.first, *remembered, *chosen])
         return [list(point) for point in points]
 
     if order or remembered:  # from records, which a replay does not have

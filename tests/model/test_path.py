@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -6,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isamap.model.nest import Machine, Memory, Nest, Operand
-from isamap.model.path import optimum
+from isamap.model.path import best, likely, optimum
+from isamap.model.sizes import divided
 from isamap.model.traffic import bound, cycles
 from tests.model.test_traffic import GEMM, conv
 from tests.profiles import examples
@@ -74,6 +76,85 @@ def _check(nest: Nest, machine: Machine) -> None:
     tiles = [[np.array([float(size)]) for size in tile] for tile in found.tiles]
     classes = [np.array([number]) for number in found.stationary]
     assert cycles(nest, machine, tiles, classes)[0] == pytest.approx(found.cycles)
+
+
+@examples(1.0)
+@given(st.data(), st.integers(1, 2), st.integers(1, 12))
+def test_the_best_few_leave_out_no_better_chain(
+    data: st.DataObject, levels: int, wanted: int
+) -> None:
+    extents = tuple(data.draw(st.sampled_from([1, 2, 3, 4, 6])) for _ in range(3))
+    nest, machine = Nest(extents, GEMM), _machine(data, levels)
+    found = best(nest, machine, wanted, divided(nest))
+    cycles_ = [own.cycles for own in found]
+    assert cycles_ == sorted(cycles_)
+    assert len({(own.tiles, own.stationary) for own in found}) == len(found) <= wanted
+    every = _all(nest, machine)
+    for own in found:
+        assert own.cycles >= every[own.tiles] * (1 - 1e-9)
+    if len(found) == wanted:
+        better = {chain for chain, least in every.items() if least < cycles_[-1] * (1 - 1e-9)}
+    else:
+        better = {chain for chain, least in every.items() if least < np.inf}
+    assert better <= {own.tiles for own in found}
+
+
+def _all(nest: Nest, machine: Machine) -> dict[tuple[tuple[int, ...], ...], float]:
+    """The least cycles of each chain."""
+    levels = len(machine.memories)
+    chains = _chains(nest.extents, levels)
+    table = np.array(chains, float)
+    tiles = [[table[:, level, dim] for dim in range(len(nest.extents))] for level in range(levels)]
+    rows = [
+        cycles(nest, machine, tiles, [np.full(len(chains), c) for c in own])
+        for own in product(range(len(nest.operands)), repeat=levels)
+    ]
+    return dict(zip(chains, np.min(rows, 0).tolist(), strict=True))
+
+
+@examples(0.5)
+@given(st.data())
+def test_units_are_dimensions_that_are_counted_in_them(data: st.DataObject) -> None:
+    counts = tuple(data.draw(st.sampled_from([1, 2, 3, 4, 6])) for _ in range(3))
+    units = tuple(data.draw(st.integers(1, 3)) for _ in range(3))
+    extents = tuple(
+        n * u - data.draw(st.integers(0, u - 1)) for n, u in zip(counts, units, strict=True)
+    )
+    nest, machine = Nest(extents, GEMM, units), _machine(data, 2)
+    found = optimum(nest, machine)
+    for own in found.tiles if found else ():
+        assert all(size % unit == 0 for size, unit in zip(own, units, strict=True))
+    # A block is there whatever its memory holds.
+    blocked = optimum(nest, replace(machine, block=True))
+    roomy = Machine((replace(machine.memories[0], capacity=0.0), Memory(1e9, 1.0)), 1.0, block=True)
+    assert blocked is None or blocked.tiles[0] == units
+    whole = optimum(nest, roomy)
+    assert whole is not None
+    assert whole.tiles[0] == units
+
+
+@examples(0.5)
+@given(st.data())
+def test_what_is_hidden_results_and_stretches_are_in_the_optimum(data: st.DataObject) -> None:
+    extents = tuple(data.draw(st.sampled_from([1, 2, 4, 6])) for _ in range(3))
+    operands = tuple(
+        replace(own, rows=tuple((group, extents[group[0][0]]) for group in own.groups[::-1]))
+        for own in GEMM
+    )
+    machine = _machine(data, 2)
+    first, second = machine.memories
+    memories = (replace(first, results=0.7), replace(second, start=2.0))
+    _check(Nest(extents, operands), replace(machine, memories=memories, exposed=0.25))
+
+
+def test_likely_chains_are_chains_of_the_best_or_worse() -> None:
+    nest = Nest((12, 10, 14), GEMM)
+    machine = Machine((Memory(40, 1.0), Memory(200, 0.5)), 4.0)
+    found = likely(nest, machine, 5, divided(nest), 8)
+    best_ = optimum(nest, machine)
+    assert best_ is not None
+    assert len(found) == 5
+    assert all(own.cycles >= best_.cycles for own in found)
 
 
 def test_a_depthwise_nest_has_an_optimum() -> None:

@@ -31,10 +31,12 @@ class Bowl:
     def first(self) -> Mapping[str, int]:
         return {"a": 0, "b": 1, "c": 0}
 
+    suggested: tuple[Mapping[str, int], ...] = ()
+
     def build(self, assignment: Mapping[str, int]) -> Schedule:
         if assignment["b"] == assignment["c"]:
             raise ScheduleError(fail("E400", "b is c"))
-        return Schedule(())
+        return cast(Schedule, tuple(sorted(assignment.items())))  # each point's is its own
 
 
 FIRST: Point = (0, 1, 0)
@@ -56,9 +58,11 @@ def distance(point: Point) -> float:
     return 10.0 + sum((x - y) ** 2 for x, y in zip(point, (5, 3, 1), strict=True))
 
 
-def model() -> Model:
+def model(*suggested: Point) -> Model:
     nothing = cast(Any, None)
-    return BowlModel(nothing, nothing, cast(Any, Bowl()), {})
+    names = [choice.name for choice in Bowl().choices]
+    own = tuple(dict(zip(names, point, strict=True)) for point in suggested)
+    return BowlModel(nothing, nothing, cast(Any, Bowl(suggested=own)), {})
 
 
 class Bench:

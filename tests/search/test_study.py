@@ -1,14 +1,17 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from isamap.schedule.schedule import Schedule
 from isamap_search.budget import Budget
 from isamap_search.objective import Candidate, Point, rank
 from isamap_search.plan import Measured, Plan
 from isamap_search.settings import SAMPLERS, Place
 from isamap_search.study import search
-from tests.search.bowl import FIRST, POINTS, Bench, distance, model
+from tests.search.bowl import FIRST, POINTS, Bench, Bowl, BowlModel, distance, model
 
 
 def test_ranking_finds_the_best_of_the_model() -> None:
@@ -55,6 +58,35 @@ def test_the_first_schedule_is_always_tried() -> None:
     found = search(model(), Budget(trials=1), seed=0)
     assert found.first == distance(FIRST)
     assert found.best is not None
+
+
+def test_what_is_suggested_is_ranked_first_and_tried_early() -> None:
+    far: tuple[Point, ...] = ((7, 5, 3), (0, 5, 3), (7, 0, 3))
+    ranked = rank(model(*far), 4, seed=0)
+    assert {c.point for c in ranked} == {FIRST, *far}
+    bench = Bench()
+    found = search(model(*far), Budget(trials=12), 0, bench)
+    tried = [point for point, _ in found.values]
+    # Others are better by the model; what is suggested gets its share of the trials all the same.
+    assert set(far) <= set(tried)
+    assert not set(far) & {point for point, _ in search(model(), Budget(12), 0, Bench()).values}
+
+
+def test_one_schedule_is_ranked_once() -> None:
+    class Same(Bowl):
+        def build(self, assignment: Mapping[str, int]) -> Schedule:
+            super().build(assignment)
+            return cast(Schedule, assignment["a"])
+
+    class Flat(BowlModel):
+        def _make(self, point: Point) -> Candidate | None:
+            made = super()._make(point)
+            return made and replace(made, cycles=float(point[0]))
+
+    nothing = cast(Any, None)
+    ranked = rank(Flat(nothing, nothing, cast(Any, Same()), {}), 10_000, seed=0)
+    assert [c.point[0] for c in ranked] == list(range(8))
+    assert ranked[0].point == FIRST
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

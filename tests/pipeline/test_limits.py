@@ -1,0 +1,93 @@
+"""What the analytical model says of a schedule in a report."""
+
+from math import prod
+
+import pytest
+
+from isamap.hw.load import load_hardware
+from isamap.ir.nodes import Kernel
+from isamap.ir.statements import bind_extents
+from isamap.pipeline.limits import limits
+from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Options
+from isamap.pipeline.result import Limits, Result
+from isamap.text.load import parse_module
+from isamap_search.budget import Budget
+
+AVX512 = load_hardware("x86_avx512")
+GEMM = """kernel mm(M = {m}, N = {n}, K = {k}) { in A : f32[M, K] in B : f32[K, N]
+    out C : f32[M, N] C[i, j] += A[i, l] * B[l, j] }"""
+SOFTENED = """kernel two(M = 96, N = 128) { in A : f32[M, N] in B : f32[M, N]
+    local T : f32[M, N] out Y : f32[M, N]
+    T[i, j] = A[i, j] + B[i, j]
+    Y[i, j] = max(T[i, j], 0.0) }"""
+WEIGHTS = """kernel w(M = 64) { const A : f32[M, M] local T : f32[M, M] in X : f32[M, M]
+    out Y : f32[M, M]
+    T[i, j] = A[i, j] * A[i, j]
+    Y[i, j] += T[i, k] * X[k, j] }"""
+
+
+def gemm(m: int, n: int, k: int) -> Kernel:
+    text = GEMM.replace("{m}", str(m)).replace("{n}", str(n)).replace("{k}", str(k))
+    return parse_module(text, "text").kernels[0]
+
+
+def found(result: Result, cycles: float | None = None, threads: int = 1) -> Limits:
+    told = limits(
+        bind_extents(result.mapped), AVX512, result.schedule, result.symbols, threads, cycles
+    )
+    assert told is not None
+    return told
+
+
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (97, 130, 211), (1000, 16, 700)])
+def test_no_tiling_undercuts_the_bound(sizes: tuple[int, int, int]) -> None:
+    result = map_kernel(gemm(*sizes), AVX512, Options())
+    told = found(result)
+    mapping = result.mappings[0]
+    names = dict(zip("ijl", sizes, strict=True))
+    calls = prod(-(-extent // mapping.tile.get(v, 1)) for v, extent in names.items())
+    assert told.bound >= calls
+    assert told.bound <= told.tiled <= told.own
+    assert told.gap == pytest.approx(told.tiled / told.bound - 1)
+    assert told.reached is None
+    assert told.optimum is not None
+    assert told.lowest is not None
+    assert told.bound <= told.lowest <= told.optimum
+
+
+def test_what_is_reached_is_the_part_of_the_bound() -> None:
+    result = map_kernel(gemm(64, 64, 64), AVX512, Options())
+    bound = found(result).bound
+    assert found(result, 2 * bound).reached == pytest.approx(0.5)
+    assert found(result, 2 * bound, threads=2).reached == pytest.approx(0.25)
+
+
+def test_what_stays_in_registers_is_not_moved() -> None:
+    result = map_kernel(parse_module(SOFTENED, "text").kernels[0], AVX512, Options())
+    told = found(result)
+    # A, B and Y once, less what the first cache may hold; T not at all.
+    assert told.by == "l2"
+    assert told.bound == pytest.approx((3 * 4 * 96 * 128 - (32 << 10)) / 32)
+
+
+def test_what_is_done_ahead_of_calls_does_not_count() -> None:
+    result = map_kernel(parse_module(WEIGHTS, "text").kernels[0], AVX512, Options())
+    assert result.lowered.prepare
+    alone = map_kernel(gemm(64, 64, 64), AVX512, Options())
+    assert found(result).bound == pytest.approx(found(alone).bound)
+
+
+def test_a_search_by_the_model_tells_the_limits_and_is_the_same_each_time() -> None:
+    kernel = gemm(200, 150, 300)
+    options = Options(simulate=True, tune=Budget(trials=8))
+    one, two = (map_kernel(kernel, AVX512, options) for _ in range(2))
+    assert one.tuning == two.tuning
+    assert one.schedule == two.schedule
+    assert one.c == two.c
+    assert one.tuning is not None
+    told = one.tuning.limits
+    assert told is not None
+    assert told.reached == pytest.approx(told.bound / one.estimate.cycles)
+    assert told.reached is not None
+    assert 0 < told.reached <= 1

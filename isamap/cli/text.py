@@ -155,13 +155,19 @@ def _schedule_lines(
     computed = sequences.name(schedule.mapping)
     text = f"{name}: {computed}, loops {', '.join(loops) or 'none'}"
     treated = [
-        f"{how} access {at + 1}" for at, how in enumerate(schedule.operands) if how != "direct"
+        f"{how} access {at + 1}{_inside(schedule.packed_inside(at))}"
+        for at, how in enumerate(schedule.operands)
+        if how != "direct"
     ]
     if treated:
         text += f"; {', '.join(treated)}"
     if along is not None:
         text += f"; in the rounds of {along}"
     return wrap(text, "  ", "    ")
+
+
+def _inside(levels: int) -> str:
+    return "" if not levels else f" inside {levels} loop{'s' * (levels > 1)}"
 
 
 def _estimate_lines(report: Report) -> list[str]:

@@ -52,8 +52,9 @@ class Together:
                 return False
 
     def is_alone(self, node: Node) -> bool:
-        """Return whether a node that is not shared is the first thread's: it writes to memory."""
-        return bool(uses((node,), self.entries).writes)
+        """Return whether a node that is not shared is the first thread's: it writes to memory
+        that is not each thread's own."""
+        return bool(self.touched(node).writes)
 
     def _any_shared(self, nodes: tuple[Node, ...]) -> bool:
         apart = [node for node in nodes if not self.is_shared(node)]

@@ -37,6 +37,7 @@ def lower(
     bound = bind_extents(kernel)
     context = Context(bound, accelerator, producers or Producers(accelerator))
     context.names |= {b.name for b in bound.buffers} | {e.name for e in bound.extents}
+    context.names |= {v.name for statement in bound.statements for v in statement.variables}
     for buffer in bound.buffers:
         size = product(buffer.shape)
         array = Array(buffer.name, buffer.role, buffer.dtype, size, contents=buffer.contents)

@@ -63,15 +63,17 @@ class Nest:
         ``first`` are the conditions under which this is the first pass over the reduction levels
         outside the accumulators; None if it never is.
         """
+        packed = self.at.packs(depth, position)
         if depth == self.accumulate_at:
-            return self._accumulate(depth, position, first)
-        return self._split(depth, position, first, None)
+            return [*packed, *self._accumulate(depth, position, first)]
+        return [*packed, *self._split(depth, position, first, None)]
 
     def _inner(self, depth: int, position: Position, results: dict[Tile, Register]) -> list[Node]:
         """Return what is inside the accumulators: reduction levels, then the block."""
+        packed = self.at.packs(depth, position) if depth > self.accumulate_at else ()
         if depth == len(self.levels):
-            return self._block(position, results)
-        return self._split(depth, position, (), results)
+            return [*packed, *self._block(position, results)]
+        return [*packed, *self._split(depth, position, (), results)]
 
     def _split(
         self,

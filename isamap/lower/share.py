@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import prod
 
-from isamap.lower.nodes import Array, Copy, Loop, LoweredKernel, Node
+from isamap.lower.nodes import Array, Copy, Guard, Loop, LoweredKernel, Node
 
 LEAST = 1 << 15
 """Bytes of a copy below which one thread makes it: the others would have to wait for it anyway."""
@@ -20,7 +20,13 @@ def share_copies(lowered: LoweredKernel) -> LoweredKernel:
 
 
 def _shared(node: Node, arrays: dict[str, Array]) -> Node:
-    if not isinstance(node, Copy):
+    if isinstance(node, Loop) and not node.parallel:
+        return replace(node, body=tuple(_shared(inner, arrays) for inner in node.body))
+    if isinstance(node, Guard):
+        body = tuple(_shared(inner, arrays) for inner in node.body)
+        otherwise = tuple(_shared(inner, arrays) for inner in node.otherwise)
+        return Guard(node.conditions, body, otherwise)
+    if not isinstance(node, Copy) or arrays[node.target].private:
         return node
     counts = [count.constant for _, count in node.counters]
     known = [count for count in counts if count is not None]

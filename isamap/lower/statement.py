@@ -1,11 +1,11 @@
 """One statement under its schedule: what must be known before its loops are made."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Entry
-from isamap.ir.index import product, var
+from isamap.ir.index import Index, const, product, var
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import accesses
@@ -13,6 +13,7 @@ from isamap.lower.context import Context
 from isamap.lower.finish import KEPT, Finish, Finished, Finishing, finish_fragment
 from isamap.lower.nodes import Copy
 from isamap.lower.packing import gathering_copies, packing_copies, padded_copy
+from isamap.lower.position import Position
 from isamap.mapping.fragments.fit import Fit, fit_or_why
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit, direct, padded
@@ -27,7 +28,7 @@ from isamap.mapping.tiles.operand import (
     taken_access,
 )
 from isamap.mapping.tiles.shared import accesses_of, brought, gathered
-from isamap.schedule.schedule import StatementSchedule
+from isamap.schedule.schedule import StatementSchedule, Treatment
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,9 @@ class StatementLowering:
         self.block = self._block()
         self.fillers = fillers(self.matching, context.kernel.permissions)
         self.copies: list[Copy] = []
+        self._later: list[tuple[int, str, Access]] = []
+        self._kinds: dict[tuple[str, Access], Treatment] = {}
+        self._rooms: dict[tuple[str, Access], str] = {}
         self.references = self._references()
         self.output = self._output()
         self._check_scatter()
@@ -126,15 +130,24 @@ class StatementLowering:
     def _references(self) -> dict[str, dict[Access, Reference]]:
         treatments = iter(self.schedule.operands)
         table: dict[str, dict[Access, Reference]] = {}
+        number = 0
         for operand, _ in brought(self.matching):
             own = accesses_of(self.matching, operand)
-            wanted = {access: next(treatments, "direct") for access in own}
-            if places := gathered(self.matching, operand):
+            wanted: dict[Access, Treatment] = {a: next(treatments, "direct") for a in own}
+            places = gathered(self.matching, operand)
+            self._kinds |= {(operand, access): kind for access, kind in wanted.items()}
+            for access in own:
+                if depth := self.schedule.packed_inside(number):
+                    self._check_inside(operand, access, wanted[access], depth, bool(places))
+                    self._later.append((depth, operand, access))
+                number += 1
+            if places:
                 if set(wanted.values()) != {"packed"}:
                     raise _bad(f"operand '{places[0][0]}' is gathered from several places: packed")
                 table[operand] = dict.fromkeys(own, self._gathered(operand, places))
                 continue
             table[operand] = {a: self._reference(operand, a, kind) for a, kind in wanted.items()}
+        self._unpacked = {(o, a): table[o][a] for _, o, a in self._later}
         return table
 
     def _reference(self, operand: str, access: Access, treatment: str) -> Reference:
@@ -144,7 +157,65 @@ class StatementLowering:
         if treatment == "direct":
             return found
         found = self._unguarded(access, found)
-        return found if treatment == "padded" else self._packed(operand, access, found)
+        if treatment == "padded" or (operand, access) in {(o, a) for _, o, a in self._later}:
+            return found
+        return self._packed(operand, access, found)
+
+    def _check_inside(
+        self, operand: str, access: Access, treatment: str, depth: int, is_gathered: bool
+    ) -> None:
+        """Refuse to pack inside loops what is not packed, or where there are not as many."""
+        if treatment not in ("packed", "repeated") or is_gathered:
+            raise _bad(f"{access.buffer} is packed inside loops, and operand '{operand}' is not")
+        if not 0 < depth <= len(self.schedule.levels):
+            count = len(self.schedule.levels)
+            raise _bad(f"{access.buffer} is packed inside {depth} loops, and there are {count}")
+
+    def packs(self, depth: int, here: Position) -> tuple[Copy, ...]:
+        """Return the copies that pack operands inside so many loops, of what is alive there.
+
+        From then on the operands are found in these copies.
+        """
+        copies: list[Copy] = []
+        for at, operand, access in self._later:
+            if at == depth:
+                copies += self._packed_here(operand, access, depth, here)
+        return tuple(copies)
+
+    def _packed_here(
+        self, operand: str, access: Access, depth: int, here: Position
+    ) -> tuple[Copy, ...]:
+        unpacked = self._unpacked[operand, access]
+        layout = self._packed_layout(operand, access, here.live)
+        if layout is None:
+            raise _bad(f"{access.buffer} cannot be packed for operand '{operand}'")
+        layout = replace(layout, array=self._room(operand, access, depth))
+        moved = {v: here.origin[v] + var(v) for v in self.extents}
+        source = replace(unpacked, offset=unpacked.offset.substitute(moved))
+        found = layout.reference()
+        back = {v: var(v) - here.origin[v] for v in self.extents}
+        found = replace(found, offset=found.offset.substitute(back))
+        self.references[operand][access] = found
+        self._steps = {key: step for key, step in self._steps.items() if key[0] != operand}
+        return packing_copies(self.context, layout, source)
+
+    def _room(self, operand: str, access: Access, depth: int) -> str:
+        """Return the array for what is packed inside so many loops: each thread's own if threads
+        share one of them.
+        """
+        if (operand, access) not in self._rooms:
+            outer = self.schedule.levels[:depth]
+            steps = {level.variable: level.step for level in outer}
+            extents = {
+                v: extent if v not in steps else const(min(steps[v], extent.constant or steps[v]))
+                for v, extent in self.extents.items()
+            }
+            layout = self._packed_layout(operand, access, extents)
+            assert layout is not None, "it was packed already"
+            private = any(level.parallel for level in outer)
+            name = self.context.workspace(layout.array, access.dtype, layout.size(), private)
+            self._rooms[operand, access] = name
+        return self._rooms[operand, access]
 
     def _unguarded(self, access: Access, found: Reference) -> Reference:
         """Return where an access finds its elements without leaving its buffer."""
@@ -186,16 +257,19 @@ class StatementLowering:
         self.copies += packing_copies(self.context, layout, source)
         return layout.reference()
 
-    def _packed_layout(self, operand: str, access: Access) -> PackedLayout | None:
+    def _packed_layout(
+        self, operand: str, access: Access, extents: Mapping[str, Index] | None = None
+    ) -> PackedLayout | None:
         return packed(
             f"{access.buffer}_packed",
             self.mapping,
             operand,
             access,
             self.fillers.get(operand),
-            self.extents,
+            self.extents if extents is None else dict(extents),
             self.block,
             self.order,
+            self._kinds.get((operand, access)) == "repeated",
         )
 
     def input(self, operand: str, partial: frozenset[str]) -> Step | RootInput:

@@ -174,6 +174,7 @@ def schedule_facts(schedule: Schedule, names: list[str]) -> list[Facts]:
                 for level in s.levels
             ],
             "operands": list(s.operands),
+            "inside": [s.packed_inside(n) for n in range(len(s.operands))],
             "stream": s.stream,
             "within": None if s.within is None else names[s.within],
             "along": None if s.along is None else names[s.along],

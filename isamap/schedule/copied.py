@@ -7,7 +7,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.shape import ASSUMED_EXTENT, Shape
-from isamap.schedule.treatment import Treatments, inputs, numeric
+from isamap.schedule.treatment import PACKED, Treatments, inputs, numeric
 
 LARGER = 1.25
 """How many times its own size a constant may take that is packed to lie in one piece."""
@@ -24,7 +24,7 @@ def pack_aliased(
         return chosen
     result = list(chosen)
     for n, (operand, access) in enumerate(inputs(shape.mapping)):
-        if chosen[n] == "packed":
+        if chosen[n] in PACKED:
             continue
         names = frozenset().union(*(i.names for i in access.indices)) if access.indices else set()
         reuse = prod(-(-shape.extents[v] // shape.tile[v]) for v in shape.outputs if v not in names)
@@ -61,7 +61,7 @@ def pack_constants(
     result = list(chosen)
     for n, (operand, access) in enumerate(inputs(shape.mapping)):
         buffer = treatments.buffers[access.buffer]
-        if buffer.role != "const" or chosen[n] == "packed":
+        if buffer.role != "const" or chosen[n] in PACKED:
             continue
         own, packed = (treatments.cost(operand, kind) for kind in (chosen[n], "packed"))
         if own is None or packed is None or packed > own:

@@ -14,7 +14,7 @@ from math import gcd, prod
 from isamap.hw.accelerator import Accelerator
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.shape import ASSUMED_EXTENT, Shape
-from isamap.schedule.treatment import Treatments, inputs, numeric
+from isamap.schedule.treatment import PACKED, Treatments, inputs, numeric
 
 WAY = 4096
 """Bytes of a way of the first cache: it is looked up by the part of an address within a page."""
@@ -72,7 +72,7 @@ def crowding(
     found = []
     for (operand, access), treatment in zip(inputs(shape.mapping), chosen, strict=True):
         reference = treatments.reference(operand, access, treatment)
-        if reference is None or treatment == "packed":
+        if reference is None or treatment in PACKED:
             continue
         steps = {}
         names = sorted(reference.offset.names & shape.extents.keys())

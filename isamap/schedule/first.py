@@ -21,6 +21,7 @@ from isamap.mapping.matching import Mapping
 from isamap.mapping.tiles.shared import brought
 from isamap.schedule.copied import pack_aliased, pack_constants
 from isamap.schedule.crowded import Crowding, crowding
+from isamap.schedule.inside import packed_inside
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, Steps, is_symbolic, read_shape
 from isamap.schedule.threads import share
@@ -61,7 +62,8 @@ def first_schedule(
     chosen = pack_aliased(shape, chosen, accelerator, treatments)
     chosen = pack_constants(shape, block, chosen, accelerator, treatments)
     levels = order_levels(shape, block, accelerator, threads)
-    return StatementSchedule(mapping, levels, tuple(chosen))
+    inside = packed_inside(shape, levels, chosen, treatments)
+    return StatementSchedule(mapping, levels, tuple(chosen), inside=inside)
 
 
 def first_treatments(

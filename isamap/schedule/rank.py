@@ -15,7 +15,7 @@ from isamap.mapping.matching import Mapping
 from isamap.mapping.tiles.operand import fragment, operand_shape
 from isamap.mapping.tiles.shared import accesses_of, brought
 from isamap.schedule.schedule import Treatment
-from isamap.schedule.treatment import KINDS, Shared, Treatments, numeric
+from isamap.schedule.treatment import KINDS, PACKED, Shared, Treatments, numeric
 
 ASSUMED_EXTENT = 256
 """What a symbolic extent is taken for."""
@@ -151,9 +151,11 @@ def _copied(
     for access in accesses_of(mapping.matching, operand):
         if treatments.buffers[access.buffer].role == "const":
             continue
-        if kind == "packed":
+        if kind in PACKED:
             used = frozenset().union(*(i.names for i in access.indices))
-            total += COPY * prod(tiles[v] for v in tiles if v in used) * prod(shape or ())
+            fragments = prod(tiles[v] for v in tiles if v in used) * prod(shape or ())
+            once = prod(tiles[v] * mapping.tile.get(v, 1) for v in tiles if v in used)
+            total += COPY * (min(fragments, once) if kind == "packed" else fragments)
         elif treatments.reference(operand, access, kind) is None:
             return inf
         else:

@@ -43,7 +43,9 @@ def rounds_of(
         if inner is None:
             return None
         along = members[0] if n != members[0] else None
-        result[n] = replace(own[n], levels=(Level(v, step, shared), *inner), along=along)
+        # What was packed inside other loops comes before all of these.
+        levels = (Level(v, step, shared), *inner)
+        result[n] = replace(own[n], levels=levels, along=along, inside=())
     return Schedule(tuple(result))
 
 

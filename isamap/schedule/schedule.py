@@ -5,7 +5,9 @@ from typing import Literal
 
 from isamap.mapping.matching import Mapping
 
-Treatment = Literal["direct", "padded", "packed"]
+Treatment = Literal["direct", "padded", "packed", "repeated"]
+"""How an access reaches its instruction: ``packed`` fragments hold each element once, ``repeated``
+ones as often as the instruction takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,12 @@ class StatementSchedule:
     ``levels`` are outermost first; steps of one variable decrease and divide.  ``operands`` says
     how each input access of the body (by its position among the body's accesses) reaches the
     instructions: straight from its buffer, from a copy that holds the padding values too, or from
-    packed fragments.  ``stream`` is the access whose fragments order the calls of a block.
+    packed fragments, see :data:`Treatment`.  ``stream`` is the access whose fragments order the
+    calls of a block.
+
+    ``inside`` says for each of these accesses inside how many of the levels, counted from the
+    outermost, its packed fragments are made: those of the iterations that are left there.  Accesses
+    that it leaves out, all if it is empty, are packed before all loops.
 
     ``within`` is the number of an earlier statement whose results this one takes from its registers
     as soon as they are complete; it has no loops of its own then.
@@ -43,6 +50,11 @@ class StatementSchedule:
     stream: int | None = None
     within: int | None = None
     along: int | None = None
+    inside: tuple[int, ...] = ()
+
+    def packed_inside(self, access: int) -> int:
+        """Return the number of levels inside which an access is packed; 0 if that comes first."""
+        return self.inside[access] if access < len(self.inside) else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from isamap.ir.nodes import Kernel
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.crowded import crowding
 from isamap.schedule.first import first_treatments, order_levels, rank_blocks
+from isamap.schedule.inside import packed_inside
 from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Level, Schedule, StatementSchedule
 from isamap.schedule.shape import Shape, read_shape
@@ -36,6 +37,9 @@ TILING = "rule"
 
 STARTS = ("written", "rules")
 """Where a statement's loops come from, if somebody wrote its schedule."""
+
+PLACES = ("inside", "before")
+"""Whether operands are packed inside the loops that choose what of them is needed, or before."""
 
 FUSED = ("fused", "apart")
 """Whether a statement is computed in another one's registers, where the first schedule does so."""
@@ -188,6 +192,8 @@ class _Maker:
             Choice(f"{self.prefix}tiling", self._tiled()),
             Choice(f"{self.prefix}unroll", self._numbers("unroll", UNROLL)),
         ]
+        if len(shape.outputs) + len(shape.reductions) > 1:
+            found.append(Choice(f"{self.prefix}place", PLACES))
         for n, (operand, _) in enumerate(inputs(self.starts[0].mapping)):
             kinds = tuple(k for k in KINDS if treatments.cost(operand, k) is not None)
             found.append(Choice(f"{self.prefix}operand{n}", ("rule", *kinds)))
@@ -253,6 +259,8 @@ class _Maker:
                 words[int(name.removeprefix("operand"))] = choice.options[picked]
             elif name == "order":
                 numbers[name] = ORDERS.index(choice.options[picked])
+            elif name == "place":
+                numbers[name] = PLACES.index(choice.options[picked])
             elif name in ("start", "mapping", "block", "tiling"):
                 numbers[name] = picked
             else:
@@ -294,7 +302,11 @@ class _Maker:
             if treatments.cost(operands[n], wanted) is None:
                 raise _no(f"operand '{operands[n]}' cannot be {wanted}")
             kinds[n] = wanted
-        return StatementSchedule(self.starts[start].mapping, tuple(levels), tuple(kinds))
+        inside: tuple[int, ...] = ()
+        if numbers.get("place", 0) == 0:
+            inside = packed_inside(shape, levels, kinds, treatments)
+        mapping = self.starts[start].mapping
+        return StatementSchedule(mapping, tuple(levels), tuple(kinds), inside=inside)
 
     def _unroll(self, shape: Shape, block: dict[str, int], factor: int) -> None:
         if factor == 1:

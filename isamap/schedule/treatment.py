@@ -28,8 +28,11 @@ def inputs(mapping: Mapping) -> tuple[tuple[str, Access], ...]:
     return tuple(pairs)
 
 
-KINDS: tuple[Treatment, ...] = ("direct", "padded", "packed")
+KINDS: tuple[Treatment, ...] = ("direct", "padded", "packed", "repeated")
 """All treatments, in the order in which they are tried."""
+
+PACKED: tuple[Treatment, ...] = ("packed", "repeated")
+"""Those that make packed fragments."""
 
 
 ASSUMED_EXTENT = 256
@@ -80,7 +83,7 @@ class Treatments:
         self.extents = {v.name: v.extent for v in mapping.matching.statement.variables}
         self.fillers = fillers_of(shared.problem(mapping.matching, permissions), mapping.matching)
         self._unpacked = shared.unpacked
-        self._packed: dict[tuple[str, Access], Reference | None] = {}
+        self._packed: dict[tuple[str, Access, Treatment], Reference | None] = {}
         self._fragments: dict[tuple[str, frozenset[str]], Fragment | None] = {}
         self._costs: dict[tuple[str, Treatment], float | None] = {}
         self.ragged = frozenset(
@@ -115,6 +118,10 @@ class Treatments:
         found = accesses_of(self.mapping.matching, operand)
         return bool(found) and all(self.buffers[a.buffer].role == "const" for a in found)
 
+    def is_gathered(self, operand: str) -> bool:
+        """Return whether an operand is packed from what several places want of it."""
+        return bool(gathered(self.mapping.matching, operand))
+
     def elements(self, operand: str, access: Access, kind: Treatment) -> int:
         """Return how many elements an access goes through under a feasible treatment."""
         reference = self.reference(operand, access, kind)
@@ -122,12 +129,13 @@ class Treatments:
             shape = self.buffers[access.buffer].shape
             return prod(numeric(extent, ASSUMED_EXTENT) for extent in shape)
         used = frozenset().union(*(index.names for index in access.indices))
+        fragment_ = reference.laid_out
         tiles = (
             -(-numeric(extent, ASSUMED_EXTENT) // self.mapping.tile.get(v, 1))
             for v, extent in self.extents.items()
             if v in used
         )
-        return prod(reference.dense) * prod(tiles)
+        return prod(fragment_) * prod(tiles)
 
     def lacking(self, operand: str) -> str:
         """Return what the machine lacks to make an operand that no treatment can make."""
@@ -193,7 +201,7 @@ class Treatments:
         for partial in {frozenset[str](), self.ragged}:
             wanted = self._fragment(operand, partial)
             if wanted is None:
-                if kind != "packed" or not references:
+                if kind not in PACKED or not references:
                     return None
                 wanted = dense_fragment(self.mapping, operand)
             if wanted is None:
@@ -231,10 +239,11 @@ class Treatments:
 
     def reference(self, operand: str, access: Access, kind: Treatment) -> Reference | None:
         """Return where an access finds its elements under a treatment, if it can have it."""
-        if kind == "packed":
-            if (operand, access) not in self._packed:
-                self._packed[operand, access] = self._pack(operand, access)
-            return self._packed[operand, access]
+        if kind in PACKED:
+            key = (operand, access, kind)
+            if key not in self._packed:
+                self._packed[key] = self._pack(operand, access, kind == "repeated")
+            return self._packed[key]
         return None if gathered(self.mapping.matching, operand) else self._in_order(access, kind)
 
     def _in_order(self, access: Access, kind: Treatment) -> Reference | None:
@@ -251,7 +260,7 @@ class Treatments:
         layout = padded(access.buffer, access, self.extents) if found.guards else None
         return layout.reference() if layout else None
 
-    def _pack(self, operand: str, access: Access) -> Reference | None:
+    def _pack(self, operand: str, access: Access, repeat: bool) -> Reference | None:
         straight = self._in_order(access, "direct")
         assert straight is not None, "every access can be read where it is"
         if straight.guards and self._in_order(access, "padded") is None:
@@ -260,9 +269,15 @@ class Treatments:
         block: dict[str, int] = {}
         filler = self.fillers.get(operand)
         dense = packed(
-            access.buffer, self.mapping, operand, access, filler, self.extents, block, order
+            access.buffer, self.mapping, operand, access, filler, self.extents, block, order, repeat
         )
+        if dense is not None and repeat and not self._repeats(operand, access):
+            return None  # it is what 'packed' is
         return dense.reference() if dense else None
+
+    def _repeats(self, operand: str, access: Access) -> bool:
+        once = self.reference(operand, access, "packed")
+        return once is not None and bool(once.repeated)
 
 
 def numeric(index: Index, assumed: int) -> int:

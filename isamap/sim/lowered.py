@@ -39,9 +39,9 @@ def run_lowered(
     They are flat, or have the shapes of ``kernel`` if it is given.  LoweredFault for an access
     outside an array, a read of a register element without value, an operand in a wrong place;
     ArgumentsError for arguments that do not fit.  Arrays that nothing has written yet hold NaN
-    (93 in integers), private ones anew in every iteration of a parallel loop, and all but what is
-    prepared after the constants are prepared.  ``tracer`` sees the call alone, not what comes ahead
-    of it.
+    (93 in integers), private ones where another iteration of a parallel loop wrote, and all but
+    what is prepared after the constants are prepared.  ``tracer`` sees the call alone, not what
+    comes ahead of it.
     """
     environment = _environment(lowered, symbols or {}, arrays, kernel)
     memory = Memory(lowered, arithmetic or declared(), observer)
@@ -135,12 +135,14 @@ class _Machine:
         self.depth -= node.parallel
 
         def loop(environment: Environment) -> None:
+            before = [self.memory.data[array.name].copy() for array in private]
             for value in range(int(count(environment))):
                 environment[counter] = value
-                for array in private:  # another thread's, for all that this iteration may know
-                    self.memory.poison(array)
                 for action in body:
                     action(environment)
+                # What an iteration changes is another thread's, for all that the next one may know.
+                for array, content in zip(private, before, strict=True):
+                    self.memory.forget(array, content)
 
         return loop
 

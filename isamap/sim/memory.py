@@ -65,7 +65,18 @@ class Memory:
     def poison(self, array: Array) -> None:
         """Make the content of an array unlike anything that a kernel computes."""
         data = self.data[array.name]
-        data[...] = np.nan if data.dtype.kind == "f" else 1 if data.dtype.kind == "b" else 93
+        data[...] = self._unlike(data)
+
+    @staticmethod
+    def _unlike(data: Values) -> float:
+        return np.nan if data.dtype.kind == "f" else 1 if data.dtype.kind == "b" else 93
+
+    def forget(self, array: Array, before: Values) -> None:
+        """Give an array the content that it had, and poison where that has changed."""
+        data = self.data[array.name]
+        changed = data != before
+        data[...] = before
+        before[changed] = data[changed] = self._unlike(data)
 
     def array(self, name: str) -> Array:
         """Return the declaration of an array."""

@@ -73,13 +73,29 @@ def test_private_arrays_hold_what_the_iteration_wrote() -> None:
     assert np.array_equal(got["Y"], arrays["X"][:, ::-1])
 
 
-def test_a_private_array_carries_nothing_into_a_parallel_iteration() -> None:
+def test_what_all_threads_wrote_before_a_parallel_loop_is_there_in_each_iteration() -> None:
     t = private(array("T", "local", 16))
     i = var("i")
     first = Copy((("j", const(16)),), "T", var("j"), "X", var("j"))
     use = Loop("i", const(4), (Copy((("j", const(4)),), "Y", 4 * i + var("j"), "T", i),), True)
     got = run(lowered([array("X", "in", 16), array("Y", "out", 16), t], [first, use]))
-    assert np.isnan(got["Y"]).all()
+    assert got["Y"].tolist() == [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4
+
+
+def test_a_private_array_carries_nothing_from_one_parallel_iteration_to_another() -> None:
+    t = private(array("T", "local", 16))
+    i, j = var("i"), var("j")
+    first = Copy((("j", const(16)),), "T", j, "X", j)
+    read = Copy((("j", const(4)),), "Y", 4 * i + j, "T", j)
+    write = Copy((("j", const(2)),), "T", j, "X", j + 5)
+    loop = Loop("i", const(4), (read, write), True)
+    after = Copy((("j", const(4)),), "Z", j, "T", j)
+    arrays = [array("X", "in", 16), array("Y", "out", 16), array("Z", "out", 4), t]
+    got = run(lowered(arrays, [first, loop, after]))
+    assert got["Y"][:4].tolist() == [0, 1, 2, 3]
+    for row in (*got["Y"].reshape(4, 4)[1:], got["Z"]):
+        assert np.isnan(row[:2]).all()
+        assert row[2:].tolist() == [2, 3]
 
 
 def test_inouts_are_changed_in_a_copy() -> None:

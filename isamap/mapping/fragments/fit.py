@@ -66,14 +66,13 @@ def fit_or_why(
         return f"an index of {name} is not a plain sum of axes"
     if any(index.names - set(axes) for index in access.indices):
         return f"an index of {name} uses other names than axes"
-    dense = row_major(fragment.shape)
     for dim, axis in enumerate(axes):
         own = const(0)
         for index, pitch in zip(access.indices, declared, strict=True):
             own += index.coefficient(axis) * pitch
         whole = packed or not fragment.has_dead(dim)
         reach = fragment.shape[dim] if packed else fragment.extent(dim)
-        wanted = dense[dim] if packed else reference.stride(fragment, dim)
+        wanted = const(reference.dense_pitch(dim)) if packed else reference.stride(fragment, dim)
         if wanted is None:
             return f"{array} has no one pitch along {axis}"
         if reach > 1 and not _agree(own, wanted, free, pitches):

@@ -1,6 +1,7 @@
 """Fragments: the pieces of operands that instructions take, and where their elements come from."""
 
 from dataclasses import dataclass
+from math import prod
 
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, const
@@ -58,6 +59,7 @@ class Reference:
     ``offset`` counts elements.  If ``dense`` is None it is linear in the variables that a fragment
     lays out, and their coefficients are the strides; otherwise the array holds whole fragments of
     that shape in row-major order, dead elements included, and ``offset`` is where one begins.
+    Along the dimensions ``repeated`` of these one element stands for all.
     Where a condition of ``guards`` is negative the element is ``pad``.  ``alignment`` is in bytes.
     """
 
@@ -67,6 +69,17 @@ class Reference:
     guards: tuple[Index, ...] = ()
     pad: Literal | None = None
     alignment: int = 1
+    repeated: frozenset[int] = frozenset()
+
+    @property
+    def laid_out(self) -> tuple[int, ...]:
+        """The shape of a packed fragment in memory: 1 along the dimensions ``repeated``."""
+        assert self.dense is not None
+        return tuple(1 if d in self.repeated else n for d, n in enumerate(self.dense))
+
+    def dense_pitch(self, dim: int) -> int:
+        """Return the pitch of packed fragments along a dimension."""
+        return 0 if dim in self.repeated else prod(self.laid_out[dim + 1 :])
 
     def stride(self, fragment: Fragment, dim: int) -> Index | None:
         """Return the pitch along a dimension; None if it has no single one; any (0) if it is short.

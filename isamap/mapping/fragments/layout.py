@@ -73,6 +73,9 @@ class PackedLayout:
     ``variables`` give the order of the tiles, outermost first; ``block`` is the iterations of a
     variable that one register block covers, ``tile`` those of one fragment.  The tiles of a block
     lie together, inside all block indices.  ``dims`` are the digits along each dimension.
+
+    ``shape`` is that of a fragment in memory; where ``taken``, what the instruction takes, is
+    larger, one element stands for all.
     """
 
     array: str
@@ -84,6 +87,7 @@ class PackedLayout:
     tile: tuple[tuple[str, int], ...]
     block: tuple[tuple[str, int], ...]
     filler: Literal
+    taken: tuple[int, ...]
 
     def counts(self) -> tuple[tuple[str, Index, int], ...]:
         """Return ``(variable, blocks, tiles in a block)`` for each variable."""
@@ -114,8 +118,9 @@ class PackedLayout:
         return Reference(
             self.array,
             self.begin(quotient, inner),
-            dense=self.shape,
+            dense=self.taken,
             alignment=gcd(ARRAY_ALIGNMENT, size),
+            repeated=frozenset(d for d, n in enumerate(self.taken) if n != self.shape[d]),
         )
 
 

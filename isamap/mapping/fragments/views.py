@@ -53,10 +53,12 @@ def seen_as(
     """
     if prod(shape) != prod(fragment.shape):
         return None
-    moved = {
-        access: replace(reference, dense=shape) if reference.dense else reference
-        for access, reference in references.items()
-    }
+    moved: dict[Access, Reference] = {}
+    for access, reference in references.items():
+        same = _as_dense(reference, shape) if reference.dense else reference
+        if same is None:
+            return None
+        moved[access] = same
     if references and all(r.dense == fragment.shape for r in references.values()):
         # Whole fragments lie there, what is dead included: which variables they hold is no matter.
         dims = tuple((Digit(str(d), extent),) for d, extent in enumerate(shape))
@@ -65,6 +67,28 @@ def seen_as(
         return None
     found = _regrouped(fragment, shape)
     return None if found is None else (found, moved)
+
+
+def _as_dense(reference: Reference, shape: tuple[int, ...]) -> Reference | None:
+    """Return where packed fragments lie, seen as another shape; None if only a part of a dimension
+    of it would be repeated.
+    """
+    assert reference.dense is not None
+    shared = refine(reference.dense, shape)
+    if not reference.repeated:
+        return replace(reference, dense=shape)
+    if shared is None:
+        return None
+    extents, own, others = shared
+    again = {n for dim in reference.repeated for n in own[dim]}
+    repeated: set[int] = set()
+    for dim, group in enumerate(others):
+        several = {n for n in group if extents[n] > 1}
+        if several and several <= again:
+            repeated.add(dim)
+        elif several & again:
+            return None
+    return replace(reference, dense=shape, repeated=frozenset(repeated))
 
 
 def _bare(fragment: Fragment) -> Fragment:

@@ -180,8 +180,12 @@ def packed(
     extents: Dict[str, Index],
     block: Dict[str, int],
     order: tuple[str, ...],
+    repeat: bool = False,
 ) -> PackedLayout | None:
     """Return the packed layout of an access for an operand.
+
+    Along dimensions that only other variables move on, a fragment's elements are the same: unless
+    they are to ``repeat``, one is laid out for all.
 
     ``order`` are the statement's variables, outermost loop first.  Tiles are told apart by the
     variables of the access, and by those whose tail leaves dead elements that must be filled.
@@ -210,6 +214,11 @@ def packed(
             v for dim in operand_digits(mapping, name) for digit in dim for v in digit.form.names
         }
     needy = filled_dims(mapping, operand) if filler is not None else frozenset()
+    taken = shape
+    if not repeat and not sources:
+        alike = _alike(dims, used, needy)
+        shape = tuple(1 if d in alike else n for d, n in enumerate(shape))
+        dims = tuple(() if d in alike else dim for d, dim in enumerate(dims))
     for d in needy:
         for digit in dims[d]:
             used |= {v for v in digit.form.names if not _divides(mapping.tile[v], extents[v])}
@@ -227,6 +236,25 @@ def packed(
         tuple((v, mapping.tile.get(v, 1)) for v in variables),
         tuple((v, block.get(v, mapping.tile.get(v, 1))) for v in variables),
         filler or zero_of(access.dtype),
+        taken,
+    )
+
+
+def _alike(
+    dims: tuple[tuple[PlacedDigit, ...], ...], used: frozenset[str], needy: frozenset[int]
+) -> frozenset[int]:
+    """Return the dimensions along which all elements of an access with some variables are alike.
+
+    Not among them are those of which elements must hold a filler, and those whose variables move
+    along another dimension, too: there they decide where the elements are.
+    """
+    moving = [{v for digit in dim for v in digit.form.names} for dim in dims]
+    others = [
+        used.union(*(own for other, own in enumerate(moving) if other != d))
+        for d in range(len(dims))
+    ]
+    return frozenset(
+        d for d, own in enumerate(moving) if own and not own & others[d] and d not in needy
     )
 
 

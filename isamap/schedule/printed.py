@@ -7,7 +7,7 @@ from isamap.ir.nodes import Access
 from isamap.ir.printer import print_expr, print_statement
 from isamap.mapping.find import on_axes
 from isamap.mapping.matching import Mapping
-from isamap.schedule.schedule import Level, Schedule, StatementSchedule, Treatment
+from isamap.schedule.schedule import Level, Schedule, StatementSchedule
 from isamap.schedule.treatment import inputs
 
 
@@ -111,16 +111,19 @@ def _instruction(statement: Named, mapping: Mapping) -> str:
 def _operands(own: StatementSchedule) -> list[str]:
     """Return the treatment of each access, by the shortest name that says which it is."""
     pairs = inputs(own.mapping)
-    treated = dict(zip(pairs, own.operands, strict=True))
+    depths = [own.packed_inside(n) for n in range(len(pairs))]
+    words = [
+        how if not depth else f"{how} inside {depth}"
+        for how, depth in zip(own.operands, depths, strict=True)
+    ]
+    treated = dict(zip(pairs, words, strict=True))
     found: dict[str, str] = {}
     for (operand, access), how in treated.items():
         found.setdefault(_name(treated, operand, access, how), how)
     return [f"{name} {how}" for name, how in found.items()]
 
 
-def _name(
-    treated: dict[tuple[str, Access], Treatment], operand: str, access: Access, how: Treatment
-) -> str:
+def _name(treated: dict[tuple[str, Access], str], operand: str, access: Access, how: str) -> str:
     if all(h == how for (_, a), h in treated.items() if a.buffer == access.buffer):
         return access.buffer
     text = print_expr(access)

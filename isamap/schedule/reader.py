@@ -355,7 +355,9 @@ class _Reader:
         operand = self._name("an operand of the instruction") if self._skip("as") else None
         if self._next.text not in KINDS:
             raise self._stop(f"one of {', '.join(KINDS)}")
-        return WrittenOperand(what, operand, self._name("a treatment"))
+        how = self._name("a treatment")
+        inside = self._number("a number of loops") if self._skip("inside") else None
+        return WrittenOperand(what, operand, how, inside)
 
     # --- errors -----------------------------------------------------------------------------------
     def _twice(self, message: str, span: Span, first: Span) -> None:

@@ -10,10 +10,12 @@ from isamap.ir.nodes import Access, Statement
 from isamap.ir.printer import print_expr
 from isamap.mapping.find import on_axes
 from isamap.mapping.matching import Mapping
+from isamap.schedule.inside import packed_inside
 from isamap.schedule.printed import axes_text, bound_texts, tile_text
 from isamap.schedule.reader import schedule_fault, squeezed
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
-from isamap.schedule.treatment import KINDS, Treatments, inputs
+from isamap.schedule.shape import read_shape
+from isamap.schedule.treatment import KINDS, PACKED, Treatments, inputs
 from isamap.schedule.written import Word, WrittenOperand, WrittenStatement
 
 MOST_CALLS = 4096
@@ -85,11 +87,15 @@ def resolve(
         levels = _levels(written, base.mapping, faults)
     if written.operands is not None:
         operands = _operands(written, base, treatments, faults)
+    inside = base.inside
+    if written.loops is not None or written.operands is not None:
+        inside = packed_inside(read_shape(base.mapping), levels, operands, treatments)
+        inside = _inside(written, base.mapping, inside, levels, faults)
     if written.stream is not None:
         stream = _stream(written.stream, base.mapping, faults)
     if faults:
         raise ScheduleError(faults)
-    return replace(base, levels=levels, operands=operands, stream=stream)
+    return replace(base, levels=levels, operands=operands, stream=stream, inside=inside)
 
 
 # --- which mapping ------------------------------------------------------------------------------
@@ -247,6 +253,31 @@ def _operands(
                 faults.append(fault)
                 break
     return tuple(found)
+
+
+def _inside(
+    written: WrittenStatement,
+    mapping: Mapping,
+    rule: tuple[int, ...],
+    levels: Sequence[Level],
+    faults: list[Diagnostic],
+) -> tuple[int, ...]:
+    """Return inside how many loops each access is packed: before all of them what is only said to
+    be packed, and by ``rule`` what nothing is said of."""
+    pairs = inputs(mapping)
+    found = list(rule or (0,) * len(pairs))
+    for own in written.operands or ():
+        depth = 0 if own.inside is None else own.inside.number
+        if own.inside is not None and own.treatment.text not in PACKED:
+            text = f"what is {own.treatment.text} is not made inside loops"
+            faults.append(_fault(own.inside, text, f"only {' and '.join(PACKED)} operands are"))
+        elif own.inside is not None and depth > len(levels):
+            text = f"there are no {depth} loops to be inside of"
+            faults.append(_fault(own.inside, text, f"{written.name.text} has {len(levels)}"))
+        else:
+            for n, pair in enumerate(pairs):
+                found[n] = depth if _means(own, *pair) else found[n]
+    return tuple(found) if any(found) else ()
 
 
 def _means(own: WrittenOperand, operand: str, access: Access) -> bool:

@@ -33,15 +33,16 @@ class WrittenLevel:
 
 @dataclass(frozen=True, slots=True)
 class WrittenOperand:
-    """``A packed``, ``X[h, w] as a direct``: how accesses of the body are treated.
+    """``A packed inside 2``, ``X[h, w] as a direct``: how accesses of the body are treated.
 
     ``what`` is a buffer, which means all its accesses, or one of them; ``operand`` that of the
-    instruction for which it is read.
+    instruction for which it is read; ``inside`` the number of loops inside which it is packed.
     """
 
     what: Word
     operand: Word | None
     treatment: Word
+    inside: Word | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from isamap.mapping.fragments.fragment import Reference
 from isamap.mapping.fragments.layout import direct
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.fragments.producer import MEMORY_KINDS
-from isamap.mapping.matching import Mapping
-from isamap.mapping.tiles.operand import fragment, operand_shape
+from isamap.mapping.matching import Mapping, Matching
+from isamap.mapping.tiles.operand import fragment, operand_shape, taken_access
 from isamap.mapping.tiles.shared import accesses_of, brought
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.treatment import KINDS, PACKED, Shared, Treatments, numeric
@@ -153,15 +153,32 @@ def _copied(
             continue
         if kind in PACKED:
             used = frozenset().union(*(i.names for i in access.indices))
-            fragments = prod(tiles[v] for v in tiles if v in used) * prod(shape or ())
-            once = prod(tiles[v] * mapping.tile.get(v, 1) for v in tiles if v in used)
-            total += COPY * (min(fragments, once) if kind == "packed" else fragments)
+            sizes = shape or ()
+            if kind == "packed" and sizes:
+                sizes = _once(mapping.matching, operand, used, sizes)
+            total += COPY * prod(tiles[v] for v in tiles if v in used) * prod(sizes)
         elif treatments.reference(operand, access, kind) is None:
             return inf
         else:
-            sizes = treatments.buffers[access.buffer].shape
-            total += COPY * prod(numeric(size, ASSUMED_EXTENT) for size in sizes)
+            whole = treatments.buffers[access.buffer].shape
+            total += COPY * prod(numeric(size, ASSUMED_EXTENT) for size in whole)
     return total
+
+
+def _once(
+    matching: Matching, operand: str, used: frozenset[str], shape: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return the extents of a fragment with 1 for those along which only other variables move."""
+    _, axes = taken_access(matching, operand)
+    moving = {
+        axis: frozenset().union(*(form.names for form in matching.on_axis(axis)))
+        for axis in axes
+        if axis in {a.name for a in matching.needle.axes}
+    }
+    return tuple(
+        1 if (names := moving.get(axis)) and not names & used else extent
+        for axis, extent in zip(axes, shape, strict=True)
+    )
 
 
 def _staging(mapping: Mapping, treatments: Treatments, tiles: Dict[str, int]) -> float:

@@ -18,7 +18,7 @@ from isamap.schedule.crowded import crowding
 from isamap.schedule.first import first_treatments, order_levels, rank_blocks
 from isamap.schedule.inside import packed_inside
 from isamap.schedule.rounds import rounds_of
-from isamap.schedule.schedule import Level, Schedule, StatementSchedule
+from isamap.schedule.schedule import Level, Schedule, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, read_shape
 from isamap.schedule.threads import share
 from isamap.schedule.tilings import Tiling, levels_of, tilings
@@ -303,10 +303,15 @@ class _Maker:
                 raise _no(f"operand '{operands[n]}' cannot be {wanted}")
             kinds[n] = wanted
         inside: tuple[int, ...] = ()
-        if numbers.get("place", 0) == 0:
+        if as_written and (tuple(levels), tuple(kinds)) == self._loops_written():
+            inside = self.starts[0].inside
+        elif numbers.get("place", 0) == 0:
             inside = packed_inside(shape, levels, kinds, treatments)
         mapping = self.starts[start].mapping
         return StatementSchedule(mapping, tuple(levels), tuple(kinds), inside=inside)
+
+    def _loops_written(self) -> tuple[tuple[Level, ...], tuple[Treatment, ...]]:
+        return self.starts[0].levels, self.starts[0].operands
 
     def _unroll(self, shape: Shape, block: dict[str, int], factor: int) -> None:
         if factor == 1:

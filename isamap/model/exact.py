@@ -83,7 +83,7 @@ def judged(nest: Nest, machine: Machine, loops: Sequence[Loop]) -> tuple[float, 
         for number, depth in enumerate(depths):
             if number and not depth:
                 continue
-            taken = moving[depth] * float(pace(own, machine, number, near)[0])
+            taken = moving[depth] * float(np.sum(pace(own, machine, number, near)))
             if own.written and machine.memories[number].results is not None:
                 settling += taken
             else:

@@ -112,7 +112,7 @@ class _Search:
             if machine.block and not number:
                 fits = (tiles == np.array(nest.steps)).all(1)
             paces = [pace(own, machine, number, columns) for own in nest.operands]
-            once = sums * np.stack(paces, 1)
+            once = sums * np.stack(np.broadcast_arrays(columns[0], *paces)[1:], 1)
             each, refunds = once * (1 + back), (once * back).sum(1)
             level = _Level(tiles, each, refunds, times, saved, beyond).only(fits)
             least = self._least(level.each, level) - level.refunds

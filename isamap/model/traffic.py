@@ -56,36 +56,48 @@ def _product(parts: Iterable[Floats], tile: Tile) -> Floats:
     total: Floats | None = None
     for part in parts:
         total = part if total is None else total * part
-    ones = np.ones(np.shape(tile[0]), tile[0].dtype)
-    return ones if total is None else np.asarray(np.broadcast_to(total, ones.shape))
+    if total is None:
+        return np.ones_like(tile[0])
+    if np.shape(total) == np.shape(tile[0]):
+        return total
+    return np.asarray(np.broadcast_to(total, np.shape(tile[0])))
 
 
 def held(nest: Nest, tile: Tile) -> Floats:
     """Return the bytes of one tile of every operand."""
-    inside = [np.minimum(own, extent) for own, extent in zip(tile, nest.extents, strict=True)]
+    inside = tile
+    if nest.whole != nest.extents:
+        inside = [np.minimum(own, extent) for own, extent in zip(tile, nest.extents, strict=True)]
     return np.asarray(sum(own.bytes * footprint(own, inside) for own in nest.operands))
 
 
 def stretch(operand: Operand, tile: Tile) -> Floats:
     """Return how many elements of a tile lie side by side in memory, holes of strides included."""
-    length = np.ones_like(tile[0])
-    whole = np.ones(np.shape(tile[0]), bool)
-    for group, extent in operand.rows:
-        reach = sum((abs(c) * (tile[d] - 1) for d, c in group), np.zeros_like(tile[0])) + 1
-        length = np.where(whole, length * np.minimum(reach, extent), length)
-        whole &= reach >= extent
+    length, whole = np.ones_like(tile[0]), np.ones(np.shape(tile[0]), bool)
+    for number, (group, extent) in enumerate(operand.rows):
+        reach: Floats | float = 1.0
+        for dim, coefficient in group:
+            reach = reach + (tile[dim] - 1) * abs(coefficient)
+        here = np.minimum(reach, extent)
+        length = length * (np.where(whole, here, 1) if number else here)
+        whole &= np.greater_equal(reach, extent)
+        if not whole.any():
+            break
     return length
 
 
 def pace(operand: Operand, machine: Machine, level: int, tile: Tile) -> Floats:
-    """Return the cycles that each element of tiles takes that moves into a memory."""
+    """Return the cycles that each element of tiles takes that moves into a memory.
+
+    One number where it is the same for all.
+    """
     memory = machine.memories[level]
     if operand.written and memory.results is not None:
-        return np.full_like(tile[0], operand.bytes / memory.results)
-    each = np.full_like(tile[0], operand.bytes / memory.bandwidth)
+        return np.asarray(operand.bytes / memory.results, tile[0].dtype)
+    each = np.asarray(operand.bytes / memory.bandwidth * machine.exposed, tile[0].dtype)
     if memory.start and operand.rows:
-        each = each + memory.start / stretch(operand, tile)
-    return each * machine.exposed
+        return np.asarray(each + memory.start * machine.exposed / stretch(operand, tile))
+    return each
 
 
 def moved(operand: Operand, sums: Floats, times: Floats) -> Floats:
@@ -129,7 +141,7 @@ def bound(nest: Nest, machine: Machine) -> float:
     """Return cycles that no chain undercuts: computing, and everything moved once everywhere."""
     whole = [np.array([float(extent)]) for extent in nest.extents]
     moving = sum(
-        float((footprint(own, whole) * pace(own, machine, level, whole))[0])
+        float(np.sum(footprint(own, whole) * pace(own, machine, level, whole)))
         for level in range(len(machine.memories))
         for own in nest.operands
     )

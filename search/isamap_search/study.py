@@ -5,6 +5,7 @@ milliseconds a trial, the model microseconds to milliseconds a schedule).
 """
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from statistics import median
 from time import monotonic
 
@@ -129,7 +130,9 @@ def _wanted(
         suggested = set(model.suggested)
         tiled = best_and_diverse([c for c in ordered if c.point in suggested], trials // 4)
         liked = best_and_diverse(ordered, trials // 2 + 1 - len(tiled))
-        chosen = [c.point for c in (*liked[:1], *tiled, *liked[1:])]
+        # By turns, as time may be too short for all.
+        pairs = zip_longest(liked, tiled)
+        chosen = [one.point for pair in pairs for one in pair if one is not None]
         points = dict.fromkeys([model.first, *remembered, *chosen])
         return [list(point) for point in points]
 

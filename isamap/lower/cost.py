@@ -154,11 +154,6 @@ class _Walk:
         self.units = {u.name: u.count for u in accelerator.units}
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
         self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
-        self.locals = sorted(
-            (self.sizes[a.name] * self.bytes[a.name], a.name)
-            for a in lowered.arrays
-            if a.role == "local"
-        )
         self.sites: dict[tuple[object, ...], _Site] = {}
 
     def value(self, index: Index) -> float:
@@ -285,7 +280,6 @@ class _Walk:
 
     def _alone(self, depth: int, sites: Sequence[_Site], capacity: float | None) -> float:
         """Return the bytes that sites in the same loops ask for."""
-        kept = self._kept(capacity)
         while capacity is not None and depth > 0:
             held = sum(s.footprint(depth - 1) * self.bytes[s.array] for s in sites)
             if held > capacity * 2 / 3:
@@ -298,29 +292,14 @@ class _Walk:
             while outside and not outside[-1][1] and capacity is not None:
                 outside.pop()
             trips = prod(n for n, _ in outside)
-            if site.array not in kept:
-                amount += site.footprint(depth) * trips * self.bytes[site.array]
+            amount += site.footprint(depth) * trips * self.bytes[site.array]
         return amount
-
-    def _kept(self, capacity: float | None) -> frozenset[str]:
-        """Return the smallest locals, which a cache keeps from where one call writes them on.
-
-        What a call does not leave to its caller need not come from beyond or go there.
-        """
-        kept: list[str] = []
-        held = 0.0
-        for size, name in self.locals:
-            held += size
-            if capacity is not None and held <= capacity / 3:
-                kept.append(name)
-        return frozenset(kept)
 
     def _in_rounds(self, sites: Sequence[_Site], capacity: float) -> float:
         """Return the bytes that loops inside one outermost loop ask for if a round's data stay.
 
         What several of them touch in a round comes once; infinite if a round does not fit.
         """
-        kept = self._kept(capacity)
         touched: dict[str, list[_Site]] = {}
         for site in sites:
             touched.setdefault(site.array, []).append(site)
@@ -332,6 +311,5 @@ class _Walk:
             held += elements * self.bytes[array]
             moves = any(site.loops[0][2] for site in own)
             trips = own[0].loops[0][1] if moves else 1
-            if array not in kept:
-                amount += elements * trips * self.bytes[array]
+            amount += elements * trips * self.bytes[array]
         return amount if held <= capacity * 2 / 3 else float("inf")

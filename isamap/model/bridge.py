@@ -67,9 +67,10 @@ def model_of(
     ``packed`` lie in the order in which they are read.
     """
     names = [v.name for v in mapping.matching.statement.variables]
-    ranges = tuple(max(1, extents[v]) for v in names)
+    # A statement without variables is one iteration of a dimension that nothing depends on.
+    ranges = tuple(max(1, extents[v]) for v in names) or (1,)
     operands, touched = _operands(mapping, buffers, names, ranges, extents, packed)
-    nest = Nest(ranges, operands, tuple(block[v] for v in names))
+    nest = Nest(ranges, operands, tuple(block[v] for v in names) or (1,))
     limits = _limits(mapping, accelerator, extents, block)
     room = float(held(nest, [np.array([float(step)]) for step in nest.steps])[0])
     memories, fills, sizes = _memories(mapping, accelerator, block, room)

@@ -68,6 +68,8 @@ def tilings(
     ``kernel`` is of the statement alone, with its extents bound; ``packed`` are the buffers of
     which packed copies are read.
     """
+    if not shape.extents:
+        return ()
     modelled = modelled_block(shape, kernel, accelerator, block, packed)
     nest, machine = modelled.nest, modelled.machine
     if not machine.memories:

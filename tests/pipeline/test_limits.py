@@ -91,3 +91,15 @@ def test_a_search_by_the_model_tells_the_limits_and_is_the_same_each_time() -> N
     assert told.reached == pytest.approx(told.bound / one.estimate.cycles)
     assert told.reached is not None
     assert 0 < told.reached <= 1
+
+
+def test_statements_of_one_iteration_have_limits_and_no_tilings() -> None:
+    text = (
+        "kernel tiny(H = 9) { in A : f32[] in B : f32[H] out Y : f32[] local Z : f32[]\n"
+        "Z[] = max(A[], 0)\nY[] += Z[] * B[h] }"
+    )
+    (kernel,) = parse_module(text).kernels
+    result = map_kernel(kernel, AVX512, Options(simulate=True, tune=Budget(trials=4)))
+    assert result.tuning is not None
+    assert result.tuning.limits is not None
+    assert 0 < result.tuning.limits.bound <= result.estimate.cycles

@@ -75,7 +75,8 @@ def test_laws_hold_in_the_models_in_which_they_hold(dtype: str, model: Model) ->
         law = [(op("*", op("+", x, y), z), op("+", op("*", x, z), op("*", y, z)))]
         assert prove(equal("", "", law, model)).verdict == "proved"
     wrong = [(op("*", op("+", x, y), z), op("+", op("*", x, z), y))]
-    assert prove(equal("", "", wrong, model)).verdict == "refuted"
+    # A busy machine may need longer than what users wait for.
+    assert prove(equal("", "", wrong, model), 60_000).verdict == "refuted"
 
 
 def test_infinities_and_nan_count_where_they_may_occur() -> None:

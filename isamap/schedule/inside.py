@@ -26,7 +26,7 @@ def packed_inside(
         depth = 0
         buffer = treatments.buffers[access.buffer]
         if kinds[n] in PACKED and buffer.role != "const" and not treatments.is_gathered(operand):
-            used = frozenset().union(*(index.names for index in access.indices))
+            used = frozenset().union(*(i.names for i in access.indices)) & shape.extents.keys()
             left = dict(shape.extents)
             for level in levels:
                 if level.variable not in used:

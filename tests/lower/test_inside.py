@@ -101,6 +101,21 @@ def test_a_padded_window_packed_anywhere() -> None:
         agrees(kernel, lower(kernel, accelerator, Schedule((made,))), accelerator, trial)
 
 
+def test_an_access_that_runs_backwards_over_an_open_extent() -> None:
+    kernel = parsed(
+        """kernel turned(M, N, K) {
+  in A : f32[M, K]  in B : f32[K, N]  out C : f32[M, N]
+  C[m, n] += A[m, K - 1 - k] * B[K - 1 - k, n]
+}"""
+    )
+    accelerator = machine("x86_avx512")
+    first = first_choice(kernel, accelerator).schedule.statements[0]
+    agrees(kernel, lower(kernel, accelerator, Schedule((first,))), accelerator, 1)
+    made = somewhere(packed_all(first), random.Random(5), threads=1)
+    assert any(made.inside)
+    agrees(kernel, lower(kernel, accelerator, Schedule((made,))), accelerator, 2)
+
+
 def copies(nodes: tuple[Node, ...], depth: int = 0) -> list[tuple[int, Copy]]:
     found: list[tuple[int, Copy]] = []
     for node in nodes:

@@ -35,7 +35,9 @@ def rounds_of(
     first = _variable(own[members[0]], variables[members[0]]).extent.constant
     if first is None or first < 2 * step:
         return None
-    shared = all(any(level.parallel for level in one.levels) for one in own.values())
+    # Threads share the rounds if one of the statements alone is work enough for them: where they
+    # shared loops inside, they would have to meet in every round.
+    shared = any(level.parallel for one in own.values() for level in one.levels)
     result = list(schedule.statements)
     for n in members:
         v = variables[n]

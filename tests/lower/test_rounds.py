@@ -160,3 +160,22 @@ def test_a_single_round_has_no_loop_that_another_one_could_be_taken_for() -> Non
     want = np.asarray(interpret(kernel, inputs)["Y"])
     got = run_lowered(lower(kernel, accelerator, made), accelerator, inputs, kernel=kernel)["Y"]
     np.testing.assert_allclose(np.asarray(got), want, rtol=1e-4)
+
+
+def test_threads_share_rounds_and_not_what_is_inside_of_them() -> None:
+    # The sums along rows are too little work for threads to share them alone.
+    kernel = replace(
+        KERNELS["centred"],
+        extents=tuple(
+            replace(e, value=240) if e.name == "N" else e for e in KERNELS["centred"].extents
+        ),
+    )
+    result = map_kernel(kernel, machine("x86_avx512"), Options(threads=2))
+    assert result.schedule.rounds
+    for first, others in result.schedule.rounds.items():
+        members = [result.schedule.statements[n] for n in (first, *others)]
+        assert len({member.levels[0].parallel for member in members}) == 1
+        if any(level.parallel for member in members for level in member.levels):
+            assert members[0].levels[0].parallel
+    assert any(own.levels and own.levels[0].parallel for own in result.schedule.statements)
+    agrees(kernel, result.lowered, machine("x86_avx512"), 4)

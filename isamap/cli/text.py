@@ -17,6 +17,7 @@ from isamap.pipeline.result import Report, Result, StatementResult
 from isamap.pipeline.sequences import Sequences
 from isamap.pipeline.sizes import iterations
 from isamap.rewrite.rule import Rewriting
+from isamap.schedule.printed import early_text
 from isamap.schedule.schedule import StatementSchedule
 
 
@@ -161,6 +162,8 @@ def _schedule_lines(
     ]
     if treated:
         text += f"; {', '.join(treated)}"
+    if schedule.early:
+        text += f"; prefetches {', '.join(early_text(schedule, e) for e in schedule.early)}"
     if along is not None:
         text += f"; in the rounds of {along}"
     return wrap(text, "  ", "    ")

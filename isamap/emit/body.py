@@ -6,7 +6,7 @@ from isamap.emit import names
 from isamap.emit.copies import copy_function
 from isamap.emit.expressions import Env, conjunction, text
 from isamap.emit.liveness import registers_used
-from isamap.emit.templates import Machine, call_lines
+from isamap.emit.templates import Machine, call_lines, prefetch_line
 from isamap.emit.together import Together, meet
 from isamap.ir.ahead import Uses
 from isamap.lower.nodes import (
@@ -16,6 +16,7 @@ from isamap.lower.nodes import (
     Loop,
     LoweredKernel,
     Node,
+    Prefetch,
     Register,
     Scope,
 )
@@ -90,6 +91,8 @@ class Body:
                 function = copy_function(node, name, self.arrays, env)
                 self.copies.append(function.definition)
                 self.put(function.call)
+            case Prefetch():
+                self.put(prefetch_line(node, self.machine, env))
             case _:
                 assert_never(node)
 
@@ -131,7 +134,7 @@ class Body:
                 self._guard(node, env, together)
             case Scope():
                 self._scope(node, env, alone=False, together=together)
-            case Call() | Copy():
+            case Call() | Copy() | Prefetch():
                 raise AssertionError("threads share loops")
             case _:
                 assert_never(node)

@@ -6,7 +6,17 @@ from typing import TypeAlias, assert_never
 
 from isamap.emit.templates import Machine
 from isamap.ir.index import Index
-from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Register, Scope, Window
+from isamap.lower.nodes import (
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    Node,
+    Prefetch,
+    Register,
+    Scope,
+    Window,
+)
 
 Use: TypeAlias = OneOf["read", "written"]
 
@@ -22,7 +32,7 @@ def calls(nodes: tuple[Node, ...]) -> Iterator[Call]:
                 yield from calls(otherwise)
             case Loop(body=body) | Scope(body=body):
                 yield from calls(body)
-            case Copy():
+            case Copy() | Prefetch():
                 pass
             case _:
                 assert_never(node)
@@ -43,7 +53,7 @@ def registers_used(nodes: tuple[Node, ...], machine: Machine) -> dict[str, Use]:
 
 
 def buffers_used(nodes: tuple[Node, ...]) -> frozenset[str]:
-    """Return the buffers that are read or written."""
+    """Return the buffers of which some nodes know the place: read, written or prefetched."""
     found: set[str] = set()
     for node in nodes:
         match node:
@@ -57,6 +67,8 @@ def buffers_used(nodes: tuple[Node, ...]) -> frozenset[str]:
                 found |= {node.source} if node.source is not None else set()
                 found |= _read(node.target_offset, node.source_offset, *node.conditions)
                 found |= _read(*(count for _, count in node.counters))
+            case Prefetch(buffer=buffer):
+                found.add(buffer)
             case Guard(conditions, body, otherwise):
                 found |= _read(*conditions)
                 found |= buffers_used(body)

@@ -11,7 +11,7 @@ from isamap.hw.accelerator import Accelerator, Entry
 from isamap.hw.template import render
 from isamap.ir.index import Index, product
 from isamap.ir.nodes import Buffer, Literal
-from isamap.lower.nodes import Call, Operand, Register, Window
+from isamap.lower.nodes import Call, Operand, Prefetch, Register, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,19 @@ def call_lines(call: Call, machine: Machine, env: Env) -> list[str]:
     if len(lines) > 1 or ";" in lines[0][:-1]:
         return ["{", *(f"    {line}" if line else "" for line in lines), "}"]
     return lines
+
+
+def prefetch_line(prefetch: Prefetch, machine: Machine, env: Env) -> str:
+    """Return the statement that asks for a line of memory.
+
+    The address is computed as an integer: a pointer may not lie outside its array, even unused.
+    """
+    template = machine.accelerator.storage(prefetch.storage).prefetch
+    assert template is not None, "only a cache that has a template is prefetched into"
+    pointer = names.buffer(prefetch.buffer)
+    offset = f"(uintptr_t)({text(prefetch.offset, env)}) * sizeof *{pointer}"
+    line = render(template, {"address": f"((uintptr_t){pointer} + {offset})"}).strip()
+    return line if line.endswith((";", "}")) else f"{line};"
 
 
 def _values(call: Call, entry: Entry, machine: Machine, env: Env) -> dict[str, str]:

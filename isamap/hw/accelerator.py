@@ -23,7 +23,8 @@ class Storage:
     ``cache``: ``size`` bytes, only the cost model sees it.  ``memory``: what C pointers reach.
     ``immediate``: constants written into the instruction.  ``read`` and ``write`` are bytes a cycle
     to and from the next larger storage; ``latency`` is in cycles.  Storages are ordered from the
-    nearest to the farthest.
+    nearest to the farthest.  ``prefetch`` is the C template that brings the line at ``{address}``,
+    an unsigned integer, into a cache.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Storage:
     write: Fraction | None = None
     latency: Fraction = Fraction(0)
     types: Mapping[str, str] = field(default_factory=dict)
+    prefetch: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -153,6 +155,11 @@ class Accelerator:
             return storage, 1
         file = self.storage(storage.within)
         return file, max(1, -(-(storage.bits or 1) // (file.bits or 1)))
+
+    @property
+    def prefetched(self) -> Storage | None:
+        """The nearest cache into which lines can be asked for ahead of their use."""
+        return next((s for s in self.storages if s.prefetch is not None), None)
 
     def unit(self, name: str) -> Unit:
         """Return the unit called ``name``."""

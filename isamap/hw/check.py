@@ -23,10 +23,13 @@ _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
         frozenset({"size"}),
         frozenset({"banks", "alignment", "latency", "read", "write"}),
     ),
-    "cache": (frozenset({"size"}), frozenset({"line", "latency", "read", "write"})),
+    "cache": (frozenset({"size"}), frozenset({"line", "latency", "read", "write", "prefetch"})),
     "memory": (frozenset(), frozenset({"alignment", "latency", "read", "write"})),
     "immediate": (frozenset(), frozenset()),
 }
+
+
+_BRACE = "a single brace: braces of C are doubled, '{{' or '}}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,28 @@ def check_storage(document: Document, name: str, model: StorageModel) -> Iterato
         if not text.strip():
             span = document.span("storages", name, "types", dtype)
             yield fail("E115", f"the C type of '{dtype}' is empty", span)
+    if model.prefetch is not None:
+        yield from _check_prefetch(document, name, model.prefetch)
+
+
+def _check_prefetch(document: Document, name: str, template: str) -> Iterator[Diagnostic]:
+    scalar = document.scalar("storages", name, "prefetch")
+    used = set()
+    for token in scan(template):
+        match token:
+            case Stray(offset):
+                yield fail("E114", _BRACE, _inside(scalar, offset, 1))
+                return
+            case Placeholder(other, offset) if other != "address":
+                message = f"'{{{other}}}' is nothing that a line is prefetched by"
+                span = _inside(scalar, offset, len(other) + 2)
+                yield fail("E114", message, span, "the only name is: address")
+                return
+            case Placeholder(own, _):
+                used.add(own)
+    if not used:
+        message = f"the template that prefetches into '{name}' never uses 'address'"
+        yield fail("E114", message, scalar.span, "write '{address}' where it belongs")
 
 
 def check_within(
@@ -228,7 +253,7 @@ def _check_template(document: Document, index: int, entry: Entry) -> Iterator[Di
             case Stray(offset):
                 span = _inside(scalar, offset, 1)
                 broken = True
-                yield fail("E114", "a single brace: braces of C are doubled, '{{' or '}}'", span)
+                yield fail("E114", _BRACE, span)
             case Placeholder(name, offset) if name not in known:
                 span = _inside(scalar, offset, len(name) + 2)
                 broken = True

@@ -186,6 +186,7 @@ def _storage(document: Document, name: str, model: StorageModel) -> Storage:
         write=model.write,
         latency=model.latency,
         types=dict(model.types),
+        prefetch=model.prefetch,
         span=document.key_span("storages", name),
     )
 

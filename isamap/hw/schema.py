@@ -185,6 +185,9 @@ class StorageModel(Model):
     types: dict[Type, Text] = Field(
         default_factory=dict, description="registers: the C type that holds each element type"
     )
+    prefetch: Text | None = Field(
+        None, description="cache: C template that brings the line at {address} here"
+    )
 
 
 class InstructionModel(Model):

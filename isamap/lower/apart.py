@@ -6,7 +6,18 @@ from dataclasses import replace
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.ahead import Uses, ahead
 from isamap.ir.index import Index
-from isamap.lower.nodes import Array, Call, Copy, Guard, Loop, LoweredKernel, Node, Scope, Window
+from isamap.lower.nodes import (
+    Array,
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    LoweredKernel,
+    Node,
+    Prefetch,
+    Scope,
+    Window,
+)
 
 
 def set_apart(lowered: LoweredKernel, accelerator: Accelerator) -> LoweredKernel:
@@ -67,7 +78,7 @@ def uses(nodes: Iterable[Node], entries: Mapping[str, Entry]) -> Uses:
     """Return the arrays that some nodes read and write."""
     reads: set[str] = set()
     writes: set[str] = set()
-    for node in _every(nodes):
+    for node in every(nodes):
         reads |= {read.buffer for index in _indices(node) for read in index.reads}
         match node:
             case Call(instruction, operands):
@@ -80,26 +91,27 @@ def uses(nodes: Iterable[Node], entries: Mapping[str, Entry]) -> Uses:
             case Copy():
                 writes.add(node.target)
                 reads |= set() if node.source is None else {node.source}
-            case Loop() | Guard() | Scope():
+            case Loop() | Guard() | Scope() | Prefetch():
                 pass
     return Uses(frozenset(reads), frozenset(writes))
 
 
 def indices(nodes: Iterable[Node]) -> Iterator[Index]:
     """Yield every index expression in some nodes."""
-    for node in _every(nodes):
+    for node in every(nodes):
         yield from _indices(node)
 
 
-def _every(nodes: Iterable[Node]) -> Iterator[Node]:
+def every(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Yield some nodes and all that is in them."""
     for node in nodes:
         yield node
         match node:
             case Loop(body=body) | Scope(body=body):
-                yield from _every(body)
+                yield from every(body)
             case Guard(_, body, otherwise):
-                yield from _every((*body, *otherwise))
-            case Call() | Copy():
+                yield from every((*body, *otherwise))
+            case Call() | Copy() | Prefetch():
                 pass
 
 
@@ -117,5 +129,7 @@ def _indices(node: Node) -> Sequence[Index]:
             return [node.count]
         case Guard():
             return node.conditions
+        case Prefetch():
+            return [node.offset]
         case Scope():
             return []

@@ -4,7 +4,17 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from isamap.hw.accelerator import Accelerator, Storage
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Register, Scope
+from isamap.lower.nodes import (
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    LoweredKernel,
+    Node,
+    Prefetch,
+    Register,
+    Scope,
+)
 
 
 def peak_use(lowered: LoweredKernel, accelerator: Accelerator) -> dict[str, int]:
@@ -61,7 +71,7 @@ def _peak(nodes: tuple[Node, ...], storages: Mapping[str, Storage]) -> dict[str,
 
 def _peak_of(node: Node, storages: Mapping[str, Storage]) -> dict[str, int]:
     match node:
-        case Call() | Copy():
+        case Call() | Copy() | Prefetch():
             return {}
         case Loop(body=body):
             return _peak(body, storages)
@@ -101,7 +111,7 @@ def _used(node: Node) -> Iterator[Register]:
         case Guard(body=body, otherwise=otherwise):
             for inner in (*body, *otherwise):
                 yield from _used(inner)
-        case Copy():
+        case Copy() | Prefetch():
             pass
 
 

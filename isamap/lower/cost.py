@@ -19,6 +19,7 @@ from isamap.lower.nodes import (
     Loop,
     LoweredKernel,
     Node,
+    Prefetch,
     Register,
     Scope,
     Window,
@@ -166,6 +167,7 @@ class _Walk:
     ) -> _Work:
         work = _Work()
         calls: list[Call] = []
+        hints = 0
         for node in self._flatten(nodes):
             match node:
                 case Call():
@@ -181,7 +183,9 @@ class _Walk:
                         work.add(self.nodes(otherwise, loops), 0.5)
                 case Copy():
                     work.copies += self._copy(node)
-        work.add(self._straight(calls), 1.0)
+                case Prefetch():
+                    hints += 1
+        work.add(self._straight(calls, hints), 1.0)
         return work
 
     def _flatten(self, nodes: Sequence[Node]) -> list[Node]:
@@ -190,8 +194,8 @@ class _Walk:
             found += self._flatten(node.body) if isinstance(node, Scope) else [node]
         return found
 
-    def _straight(self, calls: Sequence[Call]) -> _Work:
-        """Return the work of one pass over straight-line calls."""
+    def _straight(self, calls: Sequence[Call], hints: int) -> _Work:
+        """Return the work of one pass over straight-line calls, and of so many prefetches."""
         work = _Work()
         chains: dict[str, float] = {}
         for call in calls:
@@ -203,7 +207,7 @@ class _Walk:
             for register in self._updated(entry, call):
                 chains[register] = chains.get(register, 0.0) + float(entry.latency)
         work.chain = max(chains.values(), default=0.0)
-        issue = (len(calls) + 2) / max(1, self.accelerator.issue)
+        issue = (len(calls) + hints + 2) / max(1, self.accelerator.issue)
         work.cycles = max([issue, work.chain, *work.units.values()])
         return work
 

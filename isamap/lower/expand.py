@@ -7,7 +7,17 @@ from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.nodes import Buffer, Literal
 from isamap.lower.context import Context
 from isamap.lower.emitter import Emitter
-from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Operand, Register, Scope
+from isamap.lower.nodes import (
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    Node,
+    Operand,
+    Prefetch,
+    Register,
+    Scope,
+)
 from isamap.lower.position import Position
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.compose.connect import Given, Made, Place
@@ -56,7 +66,7 @@ class _Expander:
             case Guard(_, body, otherwise):
                 inside, other = self._nodes(body), self._nodes(otherwise)
                 return (replace(node, body=inside, otherwise=other),)
-            case Call() | Copy():
+            case Call() | Copy() | Prefetch():
                 return (node,)
 
     def _call(self, call: Call) -> tuple[Node, ...]:

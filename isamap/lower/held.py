@@ -13,7 +13,18 @@ from isamap.ir.index import Index, const, product, var
 from isamap.ir.nodes import Access, Kernel, Statement
 from isamap.ir.statements import accesses, read_indices, zero_based
 from isamap.lower.apart import uses
-from isamap.lower.nodes import Array, Call, Copy, Guard, Loop, Node, Operand, Scope, Window
+from isamap.lower.nodes import (
+    Array,
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    Node,
+    Operand,
+    Prefetch,
+    Scope,
+    Window,
+)
 
 
 def held_buffers(kernel: Kernel, variables: Mapping[int, str]) -> frozenset[str]:
@@ -104,6 +115,8 @@ def _moved(nodes: Sequence[Node], less: Mapping[str, Index]) -> tuple[Node, ...]
                 to = node.target_offset - less.get(target, const(0))
                 start = node.source_offset - less.get(source or "", const(0))
                 return replace(node, target_offset=to, source_offset=start)
+            case Prefetch(buffer=buffer):
+                return replace(node, offset=node.offset - less.get(buffer, const(0)))
 
     return tuple(map(each, nodes))
 

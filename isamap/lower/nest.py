@@ -6,7 +6,9 @@ from math import gcd, prod
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.index import Index, const, row_major, total, var
+from isamap.ir.nodes import Access
 from isamap.ir.statements import accesses, identity
+from isamap.lower.early import early_inputs, early_results
 from isamap.lower.emitter import Emitter, SharedRegister, bind
 from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Operand, Register, Window
 from isamap.lower.position import Position
@@ -18,6 +20,7 @@ from isamap.mapping.fragments.unreachable import kind_of, missing
 from isamap.mapping.tiles.operand import dense_fragment
 from isamap.mapping.tiles.shared import brought
 from isamap.schedule.schedule import Level
+from isamap.schedule.treatment import inputs
 
 Tile = tuple[tuple[str, int], ...]
 """A tile of the register block: the number of the tile along each variable."""
@@ -177,9 +180,10 @@ class Nest:
         self, depth: int, position: Position, first: tuple[Index, ...] | None
     ) -> list[Node]:
         """Return the code that makes, fills and stores the results of one register block."""
+        early = early_results(self.at, position)
         if self.at.result_in_memory or self.statement.reduction == "=":
-            return self._inner(depth, position, {})
-        emitter = Emitter(self.context)
+            return [*early, *self._inner(depth, position, {})]
+        emitter = Emitter(self.context, [*early])
         results: dict[Tile, Register] = {}
         for tile in self._tiles(position, self.at.output_variables):
             here = self._tile_position(position, tile)
@@ -335,28 +339,38 @@ class Nest:
         ]
         for here, outer in self._streamed(calls):
             self._call(emitter, here, results.get(outer))
-        return list(emitter.scope())
+        return [*early_inputs(self.at, position), *emitter.scope()]
 
     def _streamed(self, calls: list[tuple[Position, Tile]]) -> list[tuple[Position, Tile]]:
-        """Return the calls in the order in which the operand with most fragments lies in memory.
+        """Return the calls in the order in which one operand lies in memory.
 
         Each of its fragments is then loaded once, used by all its calls, and dies; only those of
-        the other operands stay in registers.
+        the other operands stay in registers.  It is the one that the schedule names, or else the
+        one with most fragments.
         """
-        if not self.context.kernel.permissions.reassociate:
+        can_move = self.context.kernel.permissions.reassociate
+        named = self.at.schedule.stream
+        if named is None and not can_move:
             return calls
-        most: list[tuple[int, ...]] = []
-        for _, expr in brought(self.at.matching):
-            for access in accesses(expr)[:1]:
-                keys = [
-                    tuple(here.at(index).offset for index in access.indices) for here, _ in calls
-                ]
-                if len(set(keys)) > len(set(most)):
-                    most = keys
+        if named is not None:
+            most = self._places(inputs(self.at.mapping)[named][1], calls)
+        else:
+            most = []
+            for _, expr in brought(self.at.matching):
+                for access in accesses(expr)[:1]:
+                    keys = self._places(access, calls)
+                    if len(set(keys)) > len(set(most)):
+                        most = keys
         if len(set(most)) <= 1:
             return calls
         order = sorted(range(len(calls)), key=lambda n: most[n])
+        if not can_move and not _keeps_sums(order, [outer for _, outer in calls]):
+            raise _bad("the order of the calls would change that of sums, which must keep theirs")
         return [calls[n] for n in order]
+
+    @staticmethod
+    def _places(access: Access, calls: list[tuple[Position, Tile]]) -> list[tuple[int, ...]]:
+        return [tuple(here.at(index).offset for index in access.indices) for here, _ in calls]
 
     def _call(self, emitter: Emitter, here: Position, result: Register | None) -> None:
         """Emit the root instruction for one tile."""
@@ -423,6 +437,16 @@ class Nest:
             )
         symbols.update(bind(found.limits, found.pitches, wanted, here, False))
         return Window(self.at.output.array, here.at(self.at.output.offset))
+
+
+def _keeps_sums(order: list[int], results: list[Tile]) -> bool:
+    """Return whether the calls that add to one result keep their order."""
+    last: dict[Tile, int] = {}
+    for number in order:
+        if last.get(results[number], -1) > number:
+            return False
+        last[results[number]] = number
+    return True
 
 
 def _bad(message: str) -> ScheduleError:

@@ -105,7 +105,20 @@ class Copy:
     fill: Literal | None = None
 
 
-Node: TypeAlias = Call | Loop | Guard | Scope | Copy
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """The line of memory at element ``offset`` of a buffer is wanted in a cache soon.
+
+    It reads and writes nothing, and so the place may lie outside the buffer; its offset is not held
+    in an array.
+    """
+
+    storage: str
+    buffer: str
+    offset: Index
+
+
+Node: TypeAlias = Call | Loop | Guard | Scope | Copy | Prefetch
 
 
 @dataclass(frozen=True, slots=True)

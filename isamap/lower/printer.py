@@ -15,6 +15,7 @@ from isamap.lower.nodes import (
     LoweredKernel,
     Node,
     Operand,
+    Prefetch,
     Register,
     Scope,
     Window,
@@ -69,6 +70,8 @@ def _node(node: Node) -> Iterator[str]:
             yield "}"
         case Copy():
             yield _copy(node)
+        case Prefetch(storage, buffer, offset):
+            yield f"prefetch {buffer}[{offset}] into {storage}"
         case _:
             assert_never(node)
 

@@ -7,7 +7,17 @@ from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index, var
 from isamap.lower.apart import uses
-from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Register, Scope, Window
+from isamap.lower.nodes import (
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    Node,
+    Prefetch,
+    Register,
+    Scope,
+    Window,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,8 @@ def renamed(nodes: tuple[Node, ...], values: Mapping[str, Index]) -> tuple[Node,
                     source_offset=of(node.source_offset),
                     conditions=tuple(map(of, node.conditions)),
                 )
+            case Prefetch():
+                return replace(node, offset=of(node.offset))
 
     return tuple(map(each, nodes))
 

@@ -176,6 +176,10 @@ def schedule_facts(schedule: Schedule, names: list[str]) -> list[Facts]:
             "operands": list(s.operands),
             "inside": [s.packed_inside(n) for n in range(len(s.operands))],
             "stream": s.stream,
+            "prefetch": [
+                {"access": early.access, "ahead": early.count, "of": early.variable}
+                for early in s.early
+            ],
             "within": None if s.within is None else names[s.within],
             "along": None if s.along is None else names[s.along],
         }

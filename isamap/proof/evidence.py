@@ -9,6 +9,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index, product
 from isamap.ir.nodes import Kernel, Permissions
 from isamap.ir.statements import accesses, bind_extents, zero_based
+from isamap.lower.apart import every
 from isamap.lower.nodes import Call, LoweredKernel
 from isamap.mapping.checks.legal import violations
 from isamap.mapping.checks.lemmas import laid_digits, laws_of, mixed_radix, placement_lemmas
@@ -254,7 +255,7 @@ def used_instructions(evidence: Evidence) -> tuple[str, ...]:
     """Return the names of all instructions of the mappings and of the code, sorted."""
     needles = [s.mapping.matching.needle for s in evidence.schedule.statements]
     names = {name for needle in needles for name in parts_of(needle)}
-    names |= {s.node.instruction for s in sites(evidence.lowered) if isinstance(s.node, Call)}
+    names |= {n.instruction for n in every(evidence.lowered.code) if isinstance(n, Call)}
     return tuple(sorted(names))
 
 

@@ -16,7 +16,17 @@ from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Statement
 from isamap.ir.statements import accesses
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Register, Scope
+from isamap.lower.nodes import (
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    LoweredKernel,
+    Node,
+    Prefetch,
+    Register,
+    Scope,
+)
 
 Bits = NDArray[np.bool_]
 State = dict[str, Bits]
@@ -59,7 +69,7 @@ class _Flow:
             match node:
                 case Call():
                     state = self._call(node, state, scope)
-                case Copy():
+                case Copy() | Prefetch():
                     pass
                 case Scope(registers, body):
                     inner = dict(state)

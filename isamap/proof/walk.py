@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from isamap.ir.index import Div, Index, Mod, Name, Read, const, var
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import accesses
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Scope
+from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope
 from isamap.text.smt import at_least, term
 
 UNBOUNDED = "; what an array holds is an index here, of which nothing is known"
@@ -54,7 +54,10 @@ class Malformed(Exception):
 
 
 def sites(lowered: LoweredKernel) -> Iterator[Site]:
-    """Yield every call and copy, in order; :class:`Malformed` where a counter hides a name."""
+    """Yield every call and copy, in order.
+
+    :class:`Malformed` where a counter hides a name, or the place of a prefetch is not known ahead.
+    """
     taken = frozenset(lowered.symbols)
     yield from _within(lowered.code, Context(), taken)
 
@@ -64,6 +67,12 @@ def _within(nodes: tuple[Node, ...], context: Context, taken: frozenset[str]) ->
         match node:
             case Call() | Copy():
                 yield Site(node, context)
+            case Prefetch(_, buffer, offset):
+                # It touches nothing, wherever it lies; but finding the place must not, either.
+                if offset.reads:
+                    raise Malformed(f"what is prefetched of {buffer} depends on what arrays hold")
+                if unknown := sorted(offset.names - taken):
+                    raise Malformed(f"{unknown[0]}, by which {buffer} is prefetched, is nothing")
             case Loop(counter, count, body, parallel):
                 if counter in taken:
                     raise Malformed(f"the counter {counter} hides another one")

@@ -7,7 +7,7 @@ from isamap.interp.arguments import bind_symbols
 from isamap.interp.setup import box_of
 from isamap.ir.index import Index
 from isamap.ir.nodes import Kernel
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node
+from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch
 
 
 def is_affordable(
@@ -47,6 +47,8 @@ def _work(nodes: Sequence[Node], values: dict[str, int]) -> tuple[int, int]:
             made += 1
         elif isinstance(node, Copy):
             copied += prod(_number(count, values) for _, count in node.counters)
+            made += 1
+        elif isinstance(node, Prefetch):
             made += 1
         elif isinstance(node, Loop):
             count = max(0, _number(node.count, values))

@@ -7,7 +7,7 @@ from isamap.ir.nodes import Access
 from isamap.ir.printer import print_expr, print_statement
 from isamap.mapping.find import on_axes
 from isamap.mapping.matching import Mapping
-from isamap.schedule.schedule import Level, Schedule, StatementSchedule
+from isamap.schedule.schedule import Early, Level, Schedule, StatementSchedule
 from isamap.schedule.treatment import inputs
 
 
@@ -64,6 +64,8 @@ def _clauses(statement: Named, own: StatementSchedule) -> list[str]:
         lines.append(f"operands {', '.join(_operands(own))}")
     if own.stream is not None:
         lines.append(f"stream {print_expr(inputs(own.mapping)[own.stream][1])}")
+    if own.early:
+        lines.append(f"prefetch {', '.join(early_text(own, early) for early in own.early)}")
     return lines
 
 
@@ -83,6 +85,16 @@ def tile_text(mapping: Mapping) -> str:
 def level_text(level: Level) -> str:
     """Return a loop: ``m/96 parallel``."""
     return f"{level.variable}/{level.step}{' parallel' * level.parallel}"
+
+
+def early_text(own: StatementSchedule, early: Early) -> str:
+    """Return what is prefetched: ``B[k, n] as b 2 of k``, or ``C`` for the results."""
+    if early.access is None:
+        name = own.mapping.matching.statement.target.buffer
+    else:
+        operand, access = inputs(own.mapping)[early.access]
+        name = f"{print_expr(access)} as {operand}"
+    return name if early.variable is None else f"{name} {early.count} of {early.variable}"
 
 
 def bound_texts(mapping: Mapping) -> tuple[tuple[str, str], ...]:

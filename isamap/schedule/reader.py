@@ -12,8 +12,10 @@
           | "loops" ("none" | VARIABLE "/" INT ["parallel"] ("," VARIABLE "/" INT ["parallel"])*)
           | "operands" ACCESS ["as" NAME] TREATMENT ("," ACCESS ["as" NAME] TREATMENT)*
           | "stream" ACCESS
+          | "prefetch" ("none" | early ("," early)*)
           | "within" STATEMENT
           | "along" STATEMENT
+    early: ACCESS ["as" NAME] [INT "of" VARIABLE]
     forms: EXPR | "[" EXPR ("," EXPR)* "]"
     STATEMENT: NAME | NAME#INT
 
@@ -31,6 +33,7 @@ from isamap.diagnostics import Collector, Diagnostic, ScheduleError, Source, Spa
 from isamap.schedule.treatment import KINDS
 from isamap.schedule.written import (
     Word,
+    WrittenEarly,
     WrittenInstruction,
     WrittenLevel,
     WrittenOperand,
@@ -43,7 +46,17 @@ from isamap.text.tokens import Places
 
 T = TypeVar("T")
 
-CLAUSES = ("instruction", "axes", "tile", "loops", "operands", "stream", "within", "along")
+CLAUSES = (
+    "instruction",
+    "axes",
+    "tile",
+    "loops",
+    "operands",
+    "stream",
+    "prefetch",
+    "within",
+    "along",
+)
 """What a statement's block may say, in the order in which it is printed."""
 
 _LEXER = re.compile(
@@ -167,15 +180,18 @@ class _Reader:
         self._take()
         return Word(token.text, self._span(token))
 
-    def _expression(self, what: str) -> Word:
-        """Return all up to a comma, a closing bracket, a treatment or a clause on a new line."""
+    def _expression(self, what: str, stop_at_number: bool = False) -> Word:
+        """Return all up to a comma, a closing bracket, a treatment or a clause on a new line.
+
+        Also up to a number outside brackets, if one may follow.
+        """
         start = last = self._next
         depth, parts = 0, []
         while (token := self._next).kind != "end":
             ends = token.text in _CLOSE or token.text == "," or token.text in _AFTER
             if depth == 0 and (ends or (token.first and token.text in CLAUSES)):
                 break
-            if token.text == "}":
+            if token.text == "}" or (stop_at_number and not depth and token.kind == "number"):
                 break
             depth += (token.text in _OPEN) - (token.text in _CLOSE)
             parts.append(token.text)
@@ -288,6 +304,7 @@ class _Reader:
             "loops": lambda: self._or_none(self._level),
             "operands": lambda: self._list(self._operand),
             "stream": lambda: self._expression("an access"),
+            "prefetch": lambda: self._or_none(self._early),
             "within": self._statement_name,
             "along": self._statement_name,
         }[token.text]
@@ -358,6 +375,15 @@ class _Reader:
         how = self._name("a treatment")
         inside = self._number("a number of loops") if self._skip("inside") else None
         return WrittenOperand(what, operand, how, inside)
+
+    def _early(self) -> WrittenEarly:
+        what = self._expression("a buffer or an access", stop_at_number=True)
+        operand = self._name("an operand of the instruction") if self._skip("as") else None
+        if self._next.kind != "number":
+            return WrittenEarly(what, operand)
+        count = self._number("a number of iterations")
+        self._expect("of", "how far ahead is said in iterations of a loop: 2 of k")
+        return WrittenEarly(what, operand, count, self._name("a variable"))
 
     # --- errors -----------------------------------------------------------------------------------
     def _twice(self, message: str, span: Span, first: Span) -> None:

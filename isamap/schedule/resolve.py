@@ -10,6 +10,7 @@ from isamap.ir.nodes import Access, Statement
 from isamap.ir.printer import print_expr
 from isamap.mapping.find import on_axes
 from isamap.mapping.matching import Mapping
+from isamap.schedule.early import resolve_early
 from isamap.schedule.inside import packed_inside
 from isamap.schedule.printed import axes_text, bound_texts, tile_text
 from isamap.schedule.reader import schedule_fault, squeezed
@@ -93,9 +94,17 @@ def resolve(
         inside = _inside(written, base.mapping, inside, levels, faults)
     if written.stream is not None:
         stream = _stream(written.stream, base.mapping, faults)
+    early = base.early
+    if written.prefetch is not None:
+        machine = treatments.producers.accelerator
+        early = resolve_early(written, base.mapping, levels, machine, faults)
+    elif written.loops is not None:
+        early = ()  # the rule's was for other loops
     if faults:
         raise ScheduleError(faults)
-    return replace(base, levels=levels, operands=operands, stream=stream, inside=inside)
+    return replace(
+        base, levels=levels, operands=operands, stream=stream, inside=inside, early=early
+    )
 
 
 # --- which mapping ------------------------------------------------------------------------------

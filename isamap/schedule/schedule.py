@@ -24,6 +24,21 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
+class Early:
+    """What is brought near before it is needed.
+
+    ``access`` is the position of an input among the body's accesses, of which each block asks for
+    what the block ``count`` iterations of the innermost loop over ``variable`` later will read.
+    None is the place of the results, for which is asked before they are computed: by the block
+    whose they are, or, with a variable, by one so many iterations before.
+    """
+
+    access: int | None
+    count: int = 0
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StatementSchedule:
     """How one statement runs.
 
@@ -31,7 +46,8 @@ class StatementSchedule:
     how each input access of the body (by its position among the body's accesses) reaches the
     instructions: straight from its buffer, from a copy that holds the padding values too, or from
     packed fragments, see :data:`Treatment`.  ``stream`` is the access whose fragments order the
-    calls of a block.
+    calls of a block; without it, it is the one that has most.  ``early`` are the lines that are
+    prefetched.
 
     ``inside`` says for each of these accesses inside how many of the levels, counted from the
     outermost, its packed fragments are made: those of the iterations that are left there.  Accesses
@@ -51,6 +67,7 @@ class StatementSchedule:
     within: int | None = None
     along: int | None = None
     inside: tuple[int, ...] = ()
+    early: tuple[Early, ...] = ()
 
     def packed_inside(self, access: int) -> int:
         """Return the number of levels inside which an access is packed; 0 if that comes first."""

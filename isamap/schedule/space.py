@@ -15,10 +15,11 @@ from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.crowded import crowding
+from isamap.schedule.early import EARLY, RULE, early_of
 from isamap.schedule.first import first_treatments, order_levels, rank_blocks
 from isamap.schedule.inside import packed_inside
 from isamap.schedule.rounds import rounds_of
-from isamap.schedule.schedule import Level, Schedule, StatementSchedule, Treatment
+from isamap.schedule.schedule import Early, Level, Schedule, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, read_shape
 from isamap.schedule.threads import share
 from isamap.schedule.tilings import Tiling, levels_of, tilings
@@ -197,7 +198,22 @@ class _Maker:
         for n, (operand, _) in enumerate(inputs(self.starts[0].mapping)):
             kinds = tuple(k for k in KINDS if treatments.cost(operand, k) is not None)
             found.append(Choice(f"{self.prefix}operand{n}", ("rule", *kinds)))
+        found += self._finer()
         return tuple(choice for choice in found if len(choice.options) > 1)
+
+    def _finer(self) -> list[Choice]:
+        """Return the choices that concern how a block's instructions follow each other."""
+        first = self._build(0, {})
+        count = len(inputs(self.starts[0].mapping))
+        found = []
+        if count > 1 and len(first.levels) > 0 and self.kernel.permissions.reassociate:
+            found.append(Choice(f"{self.prefix}stream", (RULE, *map(str, range(count)))))
+        if self.accelerator.prefetched is not None:
+            made: dict[tuple[Early, ...], str] = {first.early: RULE}
+            for option in EARLY[1:]:
+                made.setdefault(early_of(option, first.mapping, first.levels), option)
+            found.append(Choice(f"{self.prefix}prefetch", tuple(made.values())))
+        return found
 
     def _numbers(self, name: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
         """Return the numbers that make a schedule on top of the first one."""
@@ -261,8 +277,10 @@ class _Maker:
                 numbers[name] = ORDERS.index(choice.options[picked])
             elif name == "place":
                 numbers[name] = PLACES.index(choice.options[picked])
-            elif name in ("start", "mapping", "block", "tiling"):
+            elif name in ("start", "mapping", "block", "tiling", "stream"):
                 numbers[name] = picked
+            elif name == "prefetch":
+                numbers[name] = EARLY.index(choice.options[picked])
             else:
                 numbers[name] = int(choice.options[picked])
         as_written = self.written and numbers.pop("start", 0) == 0
@@ -308,7 +326,24 @@ class _Maker:
         elif numbers.get("place", 0) == 0:
             inside = packed_inside(shape, levels, kinds, treatments)
         mapping = self.starts[start].mapping
-        return StatementSchedule(mapping, tuple(levels), tuple(kinds), inside=inside)
+        stream = numbers.get("stream", 0) - 1
+        if stream >= len(kinds):
+            raise _no("the mapping reads fewer operands")
+        early = EARLY[numbers.get("prefetch", 0)]
+        return StatementSchedule(
+            mapping,
+            tuple(levels),
+            tuple(kinds),
+            stream if stream >= 0 else self.starts[0].stream if as_written else None,
+            inside=inside,
+            early=self._early(start, as_written)
+            if early == RULE
+            else early_of(early, mapping, levels),
+        )
+
+    def _early(self, start: int, as_written: bool) -> tuple[Early, ...]:
+        """Return what is prefetched by rule: what is written, if the loops are."""
+        return self.starts[start].early if as_written else ()
 
     def _loops_written(self) -> tuple[tuple[Level, ...], tuple[Treatment, ...]]:
         return self.starts[0].levels, self.starts[0].operands

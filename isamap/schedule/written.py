@@ -46,6 +46,16 @@ class WrittenOperand:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenEarly:
+    """``B 2 of k``, ``C``: what is prefetched, and how many iterations of which loop ahead."""
+
+    what: Word
+    operand: Word | None = None
+    count: Word | None = None
+    variable: Word | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenInstruction:
     """``vfmadd_f32(a = A[m, k], b = B[k, n]) way 2``: what computes a statement.
 
@@ -69,6 +79,7 @@ class WrittenStatement:
     loops: tuple[WrittenLevel, ...] | None = None
     operands: tuple[WrittenOperand, ...] | None = None
     stream: Word | None = None
+    prefetch: tuple[WrittenEarly, ...] | None = None
     within: Word | None = None
     along: Word | None = None
     spans: Mapping[str, Span] = field(default_factory=dict, compare=False)

@@ -15,7 +15,7 @@ from isamap.interp.arithmetic import Arithmetic, declared
 from isamap.interp.rounding import Values
 from isamap.ir.nodes import Kernel
 from isamap.lower.apart import faults_ahead
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Scope
+from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope
 from isamap.sim.calls import Action, CallSite, Fragment, Plans, Tracer, new_fragment
 from isamap.sim.copies import compile_copy
 from isamap.sim.memory import ArrayObserver, Environment, LoweredFault, Memory
@@ -118,8 +118,24 @@ class _Machine:
                 return self._scope(node, scope)
             case Copy():
                 return compile_copy(node, self.memory)
+            case Prefetch():
+                return self._prefetch(node)
             case _:
                 assert_never(node)
+
+    def _prefetch(self, node: Prefetch) -> Action:
+        """Return what does nothing: a line that is asked for is neither read nor written."""
+        self.memory.array(node.buffer)
+        if node.offset.reads:
+            raise LoweredFault(f"what is prefetched of {node.buffer} depends on what arrays hold")
+
+        def prefetch(environment: Environment) -> None:
+            if unknown := sorted(node.offset.names - environment.keys()):
+                raise LoweredFault(
+                    f"{unknown[0]}, by which {node.buffer} is prefetched, is nothing"
+                )
+
+        return prefetch
 
     def _call(self, node: Call, scope: Mapping[str, Fragment]) -> Action:
         entry = self.entries.get(node.instruction)

@@ -12,7 +12,7 @@ from isamap.interp.run import interpret
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.lower import lower
-from isamap.lower.nodes import Copy, Loop, LoweredKernel, Node
+from isamap.lower.nodes import Copy, Guard, Loop, LoweredKernel, Node, Scope
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.proof.certificate import certify
@@ -121,7 +121,7 @@ def copies(nodes: tuple[Node, ...], depth: int = 0) -> list[tuple[int, Copy]]:
     for node in nodes:
         if isinstance(node, Copy):
             found.append((depth, node))
-        elif not hasattr(node, "operands"):
+        elif isinstance(node, Loop | Guard | Scope):
             inner = (*node.body, *getattr(node, "otherwise", ()))
             found += copies(inner, depth + isinstance(node, Loop))
     return found

@@ -20,6 +20,7 @@ from isamap.lower.nodes import (
     Loop,
     LoweredKernel,
     Node,
+    Prefetch,
     Register,
     Scope,
     Window,
@@ -101,6 +102,8 @@ def _named(node: Node) -> str:
             return "guard"
         case Scope():
             return "scope"
+        case Prefetch():
+            return f"prefetch of {node.buffer}"
 
 
 def _bodies(site: Site, change: Change) -> Iterator[tuple[str, LoweredKernel]]:

@@ -78,12 +78,13 @@ class Index(_Remembered):
 
     # --- construction ---------------------------------------------------------------------------
     def __add__(self, other: "Index | int") -> "Index":
-        return _from_pairs([*self.terms, *as_index(other).terms])
+        added = as_index(other).terms
+        return _from_pairs([*self.terms, *added]) if added else self
 
     __radd__ = __add__
 
     def __neg__(self) -> "Index":
-        return Index(tuple((m, -c) for m, c in self.terms))
+        return Index(tuple([(m, -c) for m, c in self.terms]))
 
     def __sub__(self, other: "Index | int") -> "Index":
         return self + -as_index(other)
@@ -93,7 +94,9 @@ class Index(_Remembered):
 
     def __mul__(self, other: "Index | int") -> "Index":
         if isinstance(other, int):
-            return Index(tuple((m, c * other) for m, c in self.terms)) if other else Index(())
+            return Index(tuple([(m, c * other) for m, c in self.terms])) if other else Index(())
+        if (factor := other.constant) is not None:
+            return self * factor
         pairs = [
             (tuple(sorted((*m, *n), key=_atom_key)), c * d)
             for m, c in self.terms
@@ -179,7 +182,10 @@ class Index(_Remembered):
         atom = Name(name)
         pairs = []
         for monomial, c in self.terms:
-            if monomial.count(atom) == 1:
+            if len(monomial) == 1:
+                if monomial[0] == atom:
+                    pairs.append(((), c))
+            elif monomial.count(atom) == 1:
                 rest = list(monomial)
                 rest.remove(atom)
                 pairs.append((tuple(rest), c))
@@ -202,12 +208,24 @@ class Index(_Remembered):
     # --- use ------------------------------------------------------------------------------------
     def substitute(self, values: Mapping[str, "Index | int"]) -> "Index":
         """Return the expression with names replaced; names not in ``values`` stay."""
-        if not self.names & values.keys():
+        if self.names.isdisjoint(values):
             return self
         pairs: list[tuple[Monomial, int]] = []
         for monomial, c in self.terms:
-            factors = [_substitute_atom(atom, values) for atom in monomial]
-            pairs += reduce(lambda a, b: a * b, factors, const(c)).terms
+            if len(monomial) == 1 and type(atom := monomial[0]) is Name:
+                # Nearly all terms are a name times a number: no products of polynomials for them.
+                value = values.get(atom.name)
+                if value is None:
+                    pairs.append((monomial, c))
+                elif isinstance(value, Index):
+                    pairs += [(m, c * d) for m, d in value.terms]
+                else:
+                    pairs.append(((), c * value))
+            elif monomial:
+                factors = [_substitute_atom(atom, values) for atom in monomial]
+                pairs += reduce(lambda a, b: a * b, factors, const(c)).terms
+            else:
+                pairs.append((monomial, c))
         return _from_pairs(pairs)
 
     def evaluate(
@@ -338,11 +356,14 @@ def _from_pairs(pairs: Iterable[tuple[Monomial, int]]) -> Index:
     for monomial, c in pairs:
         sums[monomial] = sums.get(monomial, 0) + c
     kept = [pair for pair in sums.items() if pair[1]]
-    if len(kept) < 2:
-        return Index(tuple(kept))
-    # Constants last, longer products first, then by name: the order in which people write.
-    kept.sort(key=lambda pair: (-len(pair[0]), [_atom_key(atom) for atom in pair[0]]))
+    if len(kept) > 1:
+        kept.sort(key=_monomial_key)
     return Index(tuple(kept))
+
+
+def _monomial_key(pair: tuple[Monomial, int]) -> tuple[int, list[tuple[int, str]]]:
+    """Constants last, longer products first, then by name: the order in which people write."""
+    return -len(pair[0]), [_atom_key(atom) for atom in pair[0]]
 
 
 def _atom_key(atom: Atom) -> tuple[int, str]:

@@ -22,6 +22,7 @@ class Context:
     producers: Producers
     arrays: list[Array] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    _numbers: dict[str, int] = field(default_factory=dict)
 
     @property
     def buffers(self) -> dict[str, Buffer]:
@@ -30,10 +31,12 @@ class Context:
 
     def unique(self, name: str) -> str:
         """Return ``name``, or ``name`` with a number if it is taken, and take it."""
-        candidate, count = name, 1
+        # Numbers below the last one given out are taken: names are never given back.
+        candidate, count = name, self._numbers.get(name, 1)
         while candidate in self.names:
             count += 1
             candidate = f"{name}_{count}"
+        self._numbers[name] = count
         self.names.add(candidate)
         return candidate
 

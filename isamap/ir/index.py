@@ -180,7 +180,7 @@ class Index(_Remembered):
     def coefficient(self, name: str) -> "Index":
         """Return the factor of ``name`` in the terms in which it occurs to the first power."""
         atom = Name(name)
-        pairs = []
+        pairs: list[tuple[Monomial, int]] = []
         for monomial, c in self.terms:
             if len(monomial) == 1:
                 if monomial[0] == atom:

@@ -162,8 +162,9 @@ class Body:
             self.put("{")
             self.depth += 1
         uses = registers_used(scope.body, self.machine)
-        self._declare(tuple(r for r in scope.registers if r.name in uses))
-        for register in scope.registers:
+        variables = [r for r in scope.registers if r.number is None]
+        self._declare(tuple(r for r in variables if r.name in uses))
+        for register in variables:
             if uses.get(register.name) == "written":
                 self.put(f"(void){names.register(register.name)};")
         self._inside(scope.body, env, together)

@@ -17,6 +17,7 @@ from isamap.emit.header import (
 from isamap.emit.liveness import buffers_used, calls
 from isamap.emit.prelude import used_part
 from isamap.emit.source import Ahead, CSource, Parameter
+from isamap.emit.state import State
 from isamap.emit.tables import table_lines
 from isamap.emit.templates import Machine
 from isamap.emit.together import Together
@@ -43,11 +44,12 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
     prepared = _ahead(lowered, parameters)
     functions = _Writer(lowered, kernel, machine, entry, alignments).functions(parameters, prepared)
     requires = tuple(f"{index} >= 0" for index in lowered.requires)
+    asks = bool(State.of(lowered.body, machine).permit_lines())
     return CSource(
         entry=entry,
         preamble=preamble_text(accelerator, functions),
         functions=functions,
-        header=header_text(entry, parameters, lowered.symbols, requires, kernel, prepared),
+        header=header_text(entry, parameters, lowered.symbols, requires, kernel, prepared, asks),
         parameters=parameters,
         symbols=lowered.symbols,
         requires=requires,
@@ -205,12 +207,14 @@ class _Writer:
         space = blocks[-1]
         own = frozenset(array.name for array in space.private)
         together = Together.of(nodes, self.machine.entries, own)
+        state = State.of(nodes, self.machine)
+        checks = [*self._checks(symbols, env, blocks), *state.permit_lines()]
         is_shared = together is not None
         body = Body(self.lowered, self.machine, self.entry, env, self.copies, together)
         arguments = team.Arguments(parameters, symbols, [(b.base, b.constant) for b in blocks])
         tables = table_lines(self.lowered, nodes, self.alignments)
         if not is_shared:
-            body.put(*tables, *self._checks(symbols, env, blocks))
+            body.put(*tables, *checks)
         else:
             body.put(*tables)
         if not is_shared and space.has_private:
@@ -219,12 +223,14 @@ class _Writer:
             body.put(*block.pointer_lines(env))
         thread = "(size_t)thread" if is_shared else "0"
         body.put(*space.private_lines(thread, buffers_used(nodes)))
+        body.put(*state.enter_lines())
         body.nodes(nodes)
+        body.put(*state.leave_lines())
         if not is_shared:
             body.put("return 0;")
             return _function(head, _unused([*arguments.names, "threads"], body.out) + body.out)
         part = _unused([*arguments.names, "loops", "thread", "threads"], body.out) + body.out
-        begin = [*self._checks(symbols, env, blocks), "if (threads < 1) threads = 1;"]
+        begin = [*checks, "if (threads < 1) threads = 1;"]
         begin += [*team.together_lines(name, arguments), "return 0;"]
         return "\n".join(
             [

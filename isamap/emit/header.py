@@ -61,14 +61,20 @@ def header_text(
     requires: tuple[str, ...],
     kernel: Kernel,
     ahead: Ahead | None = None,
+    asks: bool = False,
 ) -> str:
-    """Return the header: what each argument is, then the prototypes."""
+    """Return the header: what each argument is, then the prototypes.
+
+    With ``asks`` the function asks the machine for a permission.
+    """
     guard = f"ISAMAP_{entry.upper()}_H"
     only = ahead.only if ahead is not None else frozenset()
     taken = tuple(p for p in parameters if p.name not in only)
     missing = "if the workspace is missing"
     if ahead is not None:
         missing += ", -3 if what was prepared is"
+    if asks:
+        missing += ";\n   -4 if the machine does not permit to use registers that it needs"
     lines = [
         f"#ifndef {guard}",
         f"#define {guard}",

@@ -56,7 +56,8 @@ class CSource:
     ``entry`` is the function ``int entry(pointers..., int64_t symbols..., void *workspace, int
     threads)``, where ``size_t entry_workspace(int64_t symbols..., int threads)`` tells how many
     bytes ``workspace`` must have. It returns 0, -1 for a symbol below 1, -2 for a missing
-    workspace, and ``k`` for the violated ``requires[k - 1]``, a condition in words.
+    workspace, -4 where the machine does not permit to use its registers, and ``k`` for the violated
+    ``requires[k - 1]``, a condition in words.
 
     Where constants are prepared ``ahead``, ``const void *prepared`` comes before ``workspace``,
     what ``entry_prepare`` wrote and where it wrote it; -3 says that it is missing.
@@ -97,6 +98,8 @@ class CSource:
             return "the workspace is missing"
         if code == -3:
             return "what was prepared is missing"
+        if code == -4:
+            return "this machine does not permit to use registers that the code needs"
         if 1 <= code <= len(self.requires):
             return f"'{self.requires[code - 1]}' does not hold"
         return f"the function returned {code}"

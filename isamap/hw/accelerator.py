@@ -18,13 +18,18 @@ class Storage:
     """A place where operands live.
 
     ``registers``: ``count`` registers of ``bits`` bits each; every register is one C variable whose
-    type is ``types[element type]``.  With ``within`` they are parts of another storage's registers,
-    or made of several of them.  ``scratchpad``: ``size`` bytes, placed by the schedule.
+    type is ``types[element type]``, or one of the numbers 0 to ``count`` - 1 if they are
+    ``numbered``.  With ``within`` they are parts of another storage's registers, or made of several
+    of them.  ``scratchpad``: ``size`` bytes, placed by the schedule.
     ``cache``: ``size`` bytes, only the cost model sees it.  ``memory``: what C pointers reach.
     ``immediate``: constants written into the instruction.  ``read`` and ``write`` are bytes a cycle
     to and from the next larger storage; ``latency`` is in cycles.  Storages are ordered from the
     nearest to the farthest.  ``prefetch`` is the C template that brings the line at ``{address}``,
     an unsigned integer, into a cache.
+
+    C text that code with registers of the storage needs: ``permit`` is an expression, looked at
+    once in each call, that is 0 where they cannot be used; ``enter`` and ``leave`` are statements
+    that each thread executes before it uses them and after.
     """
 
     name: str
@@ -42,6 +47,10 @@ class Storage:
     types: Mapping[str, str] = field(default_factory=dict)
     prefetch: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    numbered: bool = False
+    permit: str = ""
+    enter: str = ""
+    leave: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +67,11 @@ class Entry:
 
     ``throughput`` is cycles per instruction when many are in flight, ``latency`` cycles from
     operands to result.  ``units`` names the units that it occupies, for ``throughput`` cycles of
-    one of them. ``emit`` is the C template: ``{operand}`` is a register's variable, a pointer to
-    the first element of an operand in memory, or a literal; ``{extent}`` an integer expression;
-    ``{T}`` the name of the type bound to a type parameter; doubled braces are braces.  ``align``
-    gives the bytes to which an operand in memory must be aligned.  ``same`` are operands that must
-    be one register, ``constraints`` what must hold of axes and extents at every use.
+    one of them. ``emit`` is the C template: ``{operand}`` is a register's variable or number, a
+    pointer to the first element of an operand in memory, or a literal; ``{extent}`` an integer
+    expression; ``{T}`` the name of the type bound to a type parameter; doubled braces are braces.
+    ``align`` gives the bytes to which an operand in memory must be aligned.  ``same`` are operands
+    that must be one register, ``constraints`` what must hold of axes and extents at every use.
     """
 
     instruction: Instruction

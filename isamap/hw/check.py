@@ -17,7 +17,9 @@ _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     # kind: fields it must have, fields it may have
     "registers": (
         frozenset({"count", "bits"}),
-        frozenset({"within", "types", "latency", "read", "write"}),
+        frozenset(
+            {"within", "types", "latency", "read", "write", "numbered", "permit", "enter", "leave"}
+        ),
     ),
     "scratchpad": (
         frozenset({"size"}),
@@ -55,6 +57,9 @@ def check_storage(document: Document, name: str, model: StorageModel) -> Iterato
         if not text.strip():
             span = document.span("storages", name, "types", dtype)
             yield fail("E115", f"the C type of '{dtype}' is empty", span)
+    if model.numbered and model.types:
+        message = f"the registers of '{name}' are numbered: they have no C types"
+        yield fail("E121", message, document.key_span("storages", name, "types"))
     if model.prefetch is not None:
         yield from _check_prefetch(document, name, model.prefetch)
 
@@ -92,6 +97,10 @@ def check_within(
         message = f"'{within}' is no register file of its own, '{name}' cannot lie within it"
         hint = f"the register files are: {', '.join(files) or 'none'}"
         yield fail("E124", message, span, hint)
+    elif storages[name].numbered != storages[within].numbered:
+        numbered, other = (name, within) if storages[name].numbered else (within, name)
+        message = f"the registers of '{numbered}' are numbered, those of '{other}' are not"
+        yield fail("E124", message, span, "parts of numbered registers are numbered, too")
 
 
 def check_model(
@@ -159,7 +168,8 @@ def _check_register(
             f"a register of '{storage.name}' has {storage.bits} bits"
         )
         yield fail("E112", message, span)
-    if entry.emit is not None and machine.compiles and operand.dtype.name not in storage.types:
+    named = storage.numbered or operand.dtype.name in storage.types
+    if entry.emit is not None and machine.compiles and not named:
         message = f"storage '{storage.name}' gives no C type for {operand.dtype}"
         hint = f"add '{operand.dtype}: ...' to its 'types'"
         yield fail("E115", message, span, hint)

@@ -187,6 +187,10 @@ def _storage(document: Document, name: str, model: StorageModel) -> Storage:
         latency=model.latency,
         types=dict(model.types),
         prefetch=model.prefetch,
+        numbered=model.numbered,
+        permit=model.permit.strip(),
+        enter=model.enter.strip("\n"),
+        leave=model.leave.strip("\n"),
         span=document.key_span("storages", name),
     )
 

@@ -84,6 +84,13 @@ def _at_least_one(value: int) -> int:
     return value
 
 
+def _flag(value: object) -> bool:
+    text = _text(value)
+    if text not in ("true", "false"):
+        raise ValueError(f"expected true or false, found '{shorten(text)}'")
+    return text == "true"
+
+
 def _whole_bytes(value: object) -> int:
     size = parse_quantity(_text(value), "bytes")
     if size.denominator != 1 or size < 1:
@@ -121,6 +128,7 @@ Count: TypeAlias = Annotated[
     AfterValidator(_at_least_one),
     WithJsonSchema({"type": "integer", "minimum": 1}),
 ]
+Flag: TypeAlias = Annotated[bool, BeforeValidator(_flag), WithJsonSchema({"type": "boolean"})]
 Power: TypeAlias = Annotated[
     int,
     BeforeValidator(_whole),
@@ -188,6 +196,16 @@ class StorageModel(Model):
     prefetch: Text | None = Field(
         None, description="cache: C template that brings the line at {address} here"
     )
+    numbered: Flag = Field(
+        False, description="registers: no C variables; templates get numbers, from 0 to count - 1"
+    )
+    permit: Text = Field(
+        "", description="registers: a C expression that is 0 where they cannot be used; each call"
+    )
+    enter: Text = Field(
+        "", description="registers: C statements of each thread before it uses them"
+    )
+    leave: Text = Field("", description="registers: C statements of each thread when it is done")
 
 
 class InstructionModel(Model):

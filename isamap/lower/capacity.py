@@ -15,6 +15,7 @@ from isamap.lower.nodes import (
     Register,
     Scope,
 )
+from isamap.lower.number import without_number
 
 
 def peak_use(lowered: LoweredKernel, accelerator: Accelerator) -> dict[str, int]:
@@ -31,7 +32,7 @@ def excess(lowered: LoweredKernel, accelerator: Accelerator) -> str | None:
     """Return which storage is too small for a lowered kernel and by how much, or None.
 
     The compiler of a machine with a toolchain spills what its registers cannot hold, so only
-    scratchpads are limits there.
+    scratchpads and numbered registers are limits there.
     """
     limits = [(s, c) for s in accelerator.storages if (c := _capacity(s, accelerator)) is not None]
     use = peak_use(lowered, accelerator) if limits else {}
@@ -43,13 +44,15 @@ def excess(lowered: LoweredKernel, accelerator: Accelerator) -> str | None:
                 f"{lowered.name} needs {needed} {unit} of {storage.name}, which has {capacity}: "
                 f"{needed - capacity} {unit} over"
             )
+    if (register := without_number(lowered, accelerator)) is not None:
+        return f"{lowered.name}: no register of {register.storage} is left for {register.name}"
     return None
 
 
 def _capacity(storage: Storage, accelerator: Accelerator) -> int | None:
     if storage.kind == "scratchpad":
         return storage.size
-    if storage.kind == "registers" and accelerator.toolchain is None:
+    if storage.kind == "registers" and (storage.numbered or accelerator.toolchain is None):
         return storage.count
     return None
 

@@ -13,6 +13,7 @@ from isamap.lower.finish import KEPT, Finishing, finishing
 from isamap.lower.held import held_buffers, hold_rounds, pitches_of
 from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
+from isamap.lower.number import number_registers
 from isamap.lower.packing import fill
 from isamap.lower.rounds import one_loop
 from isamap.lower.share import share_copies
@@ -78,7 +79,8 @@ def lower(
     whole = LoweredKernel(bound.name, bound.symbols, tuple(context.arrays), tuple(body))
     apart = set_apart(whole, accelerator)
     is_shared = any(level.parallel for own in schedule.statements for level in own.levels)
-    return share_copies(apart) if is_shared else apart
+    whole = share_copies(apart) if is_shared else apart
+    return number_registers(whole, accelerator)
 
 
 def _rounds(own: StatementSchedule) -> Index:

@@ -20,12 +20,17 @@ ArrayRole: TypeAlias = Role | OneOf["prepared"]
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A fragment in a storage of the machine: one C variable, or one tile of a scratchpad."""
+    """A fragment in a storage of the machine: one C variable, or one tile of a scratchpad.
+
+    In a storage of numbered registers it has the ``number`` of one that holds it as long as it is
+    needed, the first of several where it takes several.
+    """
 
     name: str
     storage: str
     dtype: DType
     shape: tuple[int, ...]
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

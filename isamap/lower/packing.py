@@ -7,6 +7,7 @@ from isamap.ir.box import is_nonnegative
 from isamap.ir.index import Index, const, row_major, total, var
 from isamap.ir.nodes import Literal
 from isamap.lower.context import Context
+from isamap.lower.cut import beyond, count_parts, cut_variables
 from isamap.lower.nodes import Copy
 from isamap.mapping.fragments.fragment import Reference
 from isamap.mapping.fragments.layout import PackedLayout, PaddedLayout, PlacedDigit, linear
@@ -44,8 +45,16 @@ def packing_copies(context: Context, layout: PackedLayout, source: Reference) ->
     Where digits are independent and fill the fragment, one copy writes every element, dead ones
     included; otherwise the array is filled first, and a second copy writes the live elements.
     """
-    full = is_simple(layout.dims) and all(
-        _reach(dim) == extent for dim, extent in zip(layout.dims, layout.shape, strict=True)
+    parts = cut_variables(layout)
+    plain = [
+        tuple(digit for n, digit in enumerate(dim) if (d, n) not in parts)
+        for d, dim in enumerate(layout.dims)
+    ]
+    dims = zip(layout.dims, layout.shape, strict=True)
+    full = (
+        is_simple(tuple(dim for dim in plain if dim))
+        and all(part.count == part.size for part in parts.values())
+        and all(_reach(dim) == extent and _is_dense(dim) for dim, extent in dims)
     )
     copy = _live_copy(context, layout, source)
     if full:
@@ -87,27 +96,38 @@ def _live_copy(context: Context, layout: PackedLayout, source: Reference) -> Cop
             inner[v] = var(name)
     # The iterations inside a tile: those laid out, whether or not the access depends on them.
     within: dict[str, Index] = {}
-    for dim in layout.dims:
-        for digit in dim:
+    parts = cut_variables(layout)
+    counted: dict[tuple[int, int], str] = {}
+    for d, dim in enumerate(layout.dims):
+        for n, digit in enumerate(dim):
+            if (part := parts.get((d, n))) is not None:
+                name = context.unique(f"{layout.array}_{part.variable}_in")
+                counters.append((name, const(part.count)))
+                counted[d, n] = name
+                continue
             for v in sorted(digit.form.names - within.keys()):
                 name = context.unique(f"{layout.array}_{v}_in")
                 reach = tile.get(v, digit.extent)
                 counters.append((name, const(reach)))
                 within[v] = var(name)
+    within |= count_parts(parts, counted)
     block = dict(layout.block)
     position = {
         v: quotient[v] * block[v] + inner[v] * tile[v] + within.get(v, const(0))
         for v in layout.variables
     }
+    own = {v: {counted[at]: p for at, p in parts.items() if p.variable == v} for v in extents}
     conditions = tuple(
-        extents[v] - 1 - position[v]
+        beyond(extents[v], position[v], own[v], tile[v])
         for v in layout.variables
         if (extents[v] % block[v]) != const(0)
     )
     place = total(
-        (digit.form.substitute(within) - digit.low) * digit.weight * pitch
-        for dim, pitch in zip(layout.dims, row_major(layout.shape), strict=True)
-        for digit in dim
+        (var(counted[d, n]) if (d, n) in parts else digit.form.substitute(within) - digit.low)
+        * digit.weight
+        * pitch
+        for d, (dim, pitch) in enumerate(zip(layout.dims, row_major(layout.shape), strict=True))
+        for n, digit in enumerate(dim)
     )
     target = layout.begin(quotient, inner) + place
     offset = source.offset.substitute(position)
@@ -118,6 +138,16 @@ def fill(context: Context, array: str, size: Index, value: Literal) -> Copy:
     """Return the copy that writes one value to a whole array."""
     counter = context.unique(f"{array}_fill")
     return Copy(((counter, size),), array, var(counter), None, const(0), (), value)
+
+
+def _is_dense(dim: tuple[PlacedDigit, ...]) -> bool:
+    """Return whether digits leave no holes between their values."""
+    weight = 1
+    for digit in reversed(dim):
+        if digit.weight != weight:
+            return False
+        weight *= digit.extent
+    return True
 
 
 def _reach(dim: tuple[PlacedDigit, ...]) -> int:

@@ -86,7 +86,8 @@ def _registers(registers: tuple[Register, ...]) -> Iterator[str]:
         registers, key=lambda r: (r.storage, r.dtype.name, r.shape)
     ):
         extents = ", ".join(map(str, shape))
-        yield f"{', '.join(r.name for r in same)} : {dtype}[{extents}] @ {storage}"
+        named = (r.name if r.number is None else f"{r.name} = {r.number}" for r in same)
+        yield f"{', '.join(named)} : {dtype}[{extents}] @ {storage}"
 
 
 def _call(call: Call) -> str:

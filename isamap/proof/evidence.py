@@ -25,6 +25,7 @@ from isamap.mapping.matching import Mapping, Matching
 from isamap.mapping.needles.pattern import bindings
 from isamap.mapping.tiles.shared import wholly_shared
 from isamap.proof.ahead import faults_ahead
+from isamap.proof.assigned import assigned_registers
 from isamap.proof.bounds import memory_lemmas
 from isamap.proof.claim import CODE, Claim, Decision, Obligation, Open
 from isamap.proof.demands import code_demands, mapping_demands
@@ -212,6 +213,17 @@ def _code(evidence: Evidence, bound: Kernel) -> Iterator[Obligation]:
         verdict = "unknown"
     told = "; ".join((*flow.faults, *flow.undecided)[:3])
     yield Claim(CODE, "registers", text, "data flow", verdict, detail=told)
+    yield from _assigned(machine, lowered)
+
+
+def _assigned(machine: Accelerator, lowered: LoweredKernel) -> Iterator[Claim]:
+    """Yield that fragments which are needed at one time are not in one register."""
+    found = assigned_registers(machine, lowered)
+    if not found.fragments and not found.faults:
+        return
+    text = f"what {found.fragments} fragments in numbered registers hold is theirs when it is read"
+    told = "; ".join(found.faults[:3])
+    yield Claim(CODE, "numbers", text, "data flow", _decided(not found.faults), detail=told)
 
 
 def _arrays(kernel: Kernel, lowered: LoweredKernel, held: dict[str, Index]) -> Claim:

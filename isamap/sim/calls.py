@@ -32,15 +32,27 @@ class Tracer(Protocol):
 
 @dataclass(slots=True)
 class Fragment:
-    """A register's content; ``written`` marks its elements, None when all have a value."""
+    """A register's content; ``written`` marks its elements, None when all have a value.
+
+    ``rivals`` are the fragments with one of its numbers, itself among them: what is written to one
+    of them is lost in the others.
+    """
 
     register: Register
     data: Values
     written: Values | None
+    rivals: tuple[list["Fragment"], ...] = ()
 
     def forget(self) -> None:
         """Take every element's value away."""
         self.written = np.zeros(self.data.size, np.bool_)
+
+    def overwrite(self) -> None:
+        """Take away the values of all others with one of its numbers."""
+        for group in self.rivals:
+            for other in group:
+                if other is not self:
+                    other.forget()
 
 
 def new_fragment(register: Register, memory: Memory) -> Fragment:
@@ -256,6 +268,8 @@ class CallSite:
             self.tracer(self.node, self.entry, bound.plan)
 
     def _mark(self, fragment: Fragment, made: Values | None) -> None:
+        if fragment.rivals:
+            fragment.overwrite()
         if made is None:
             fragment.written = None
         elif fragment.written is not None:

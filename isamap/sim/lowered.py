@@ -99,6 +99,8 @@ class _Machine:
         self.private = [a for a in lowered.arrays if a.private]
         self.entries = {e.name: e for e in accelerator.entries}
         self.kinds: dict[str, str] = {s.name: s.kind for s in accelerator.storages}
+        self.accelerator = accelerator
+        self.holders: dict[tuple[str, int], list[Fragment]] = {}
         self.plans: Plans = {}
         self.depth = 0
 
@@ -173,11 +175,28 @@ class _Machine:
 
         return guard
 
+    def _number(self, fragment: Fragment) -> None:
+        """Have a fragment share what it is in with all others of its numbers."""
+        register = fragment.register
+        if register.number is None:
+            return
+        storage = self.accelerator.storage(register.storage)
+        file, each = self.accelerator.register_file(storage)
+        row = range(register.number, register.number + each)
+        if not storage.numbered or row[0] < 0 or row[-1] >= (file.count or 0):
+            raise LoweredFault(f"register {register.name}: {file.name} has no {register.number}")
+        held = tuple(self.holders.setdefault((file.name, n), []) for n in row)
+        for group in held:
+            group.append(fragment)
+        fragment.rivals = held
+
     def _scope(self, node: Scope, scope: Mapping[str, Fragment]) -> Action:
         for register in node.registers:
             if register.storage not in self.kinds:
                 raise LoweredFault(f"register {register.name}: no storage {register.storage}")
         fragments = [new_fragment(register, self.memory) for register in node.registers]
+        for fragment in fragments:
+            self._number(fragment)
         body = self.body(node.body, {**scope, **{f.register.name: f for f in fragments}})
 
         def enter(environment: Environment) -> None:

@@ -77,8 +77,17 @@ def _function(case: Case, accelerator: Accelerator) -> list[str]:
     for at, extent in enumerate(free(instruction)):
         before.append(f"    const int64_t x_{extent} = symbols[{at}];")
         values[extent] = f"x_{extent}"
+    number = 0
     for at, operand in enumerate(instruction.places):
         storage = accelerator.storage(case.entry.storage(operand.name))
+        if storage.numbered:
+            values[operand.name] = str(number)
+            place = f"operands[{at}]"
+            before += _moved(accelerator, operand, number, place, into=True)
+            if operand.role != "in":
+                after += _moved(accelerator, operand, number, place, into=False)
+            number += 1
+            continue
         name = f"o_{operand.name}"
         values[operand.name] = name
         if operand.name in case.immediates:
@@ -97,19 +106,55 @@ def _function(case: Case, accelerator: Accelerator) -> list[str]:
                 after.append(f"    memcpy({place}, &{name}, sizeof {name});")
     assert case.entry.emit is not None
     body = [f"    {line}" for line in render(case.entry.emit, values).splitlines()]
+    places = dict.fromkeys(case.entry.storage(o.name) for o in instruction.places)
+    used = [accelerator.storage(name) for name in places]
+    enter = [f"    if (!({s.permit})) __builtin_trap();" for s in used if s.permit]
+    enter += [f"    {line}" for s in used for line in s.enter.splitlines()]
+    leave = [f"    {line}" for s in used for line in s.leave.splitlines()]
     head = f"void {case.symbol}(void **operands, const int64_t *symbols)"
     return [
         f"{head};",
         head,
         "{",
         "    (void)operands, (void)symbols;",
+        *enter,
         f"    for (size_t lane = 0; lane < {lanes}; lane++) {{",
         *before,
         *body,
         *after,
         "    }",
+        *leave,
         "}",
     ]
+
+
+def _moved(
+    accelerator: Accelerator, operand: Buffer, number: int, place: str, into: bool
+) -> list[str]:
+    """Return the C that moves all of a numbered register: from memory or to it.
+
+    Where no instruction does that for the operand's type, one for as many bytes does.
+    """
+    storage = accelerator.storage(operand.storage or "")
+    size = prod(shape_of(operand, {})) * operand.dtype.bits
+    for entry in accelerator.entries:
+        places = entry.instruction.places
+        kinds = {accelerator.storage(entry.storage(o.name)).kind for o in places}
+        mine = [o for o in places if o.storage == storage.name]
+        if kinds != {"registers", "memory"} or len(places) != 2 or len(mine) != 1:
+            continue
+        held, other = mine[0], next(o for o in places if o is not mine[0])
+        if (held.role == "out") != into or held.dtype != other.dtype or entry.emit is None:
+            continue
+        shape = [extent.constant for extent in other.shape]
+        if None in shape or prod(shape_of(held, {})) * held.dtype.bits != size:
+            continue
+        pitches = {e.name: str(shape[-1]) for e in entry.instruction.extents if e.value is None}
+        pointer = f"(({'const ' * into}{memory_type(held.dtype)} *){place})"
+        names = {name: dtype.name for name, dtype in entry.instruction.types}
+        values = {**pitches, **names, held.name: str(number), other.name: pointer}
+        return [f"        {line}" for line in render(entry.emit, values).splitlines()]
+    raise AssertionError(f"nothing moves {operand.dtype} {operand.shape} of {storage.name}")
 
 
 LANES = 300

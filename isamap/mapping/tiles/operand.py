@@ -4,14 +4,14 @@ from collections.abc import Mapping as Dict
 from dataclasses import replace
 
 from isamap.ir.dtype import DType
-from isamap.ir.index import Index, const, var
+from isamap.ir.index import Index, const, total, var
 from isamap.ir.nodes import Access, Buffer, Literal
 from isamap.ir.statements import names as names_in
 from isamap.mapping.axes.seen import seen_at
 from isamap.mapping.fragments.fragment import Digit, Fragment
 from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit
 from isamap.mapping.laws.positions import digits, levelled, piece_digits
-from isamap.mapping.matching import Mapping, Matching, Needle
+from isamap.mapping.matching import Axis, Mapping, Matching, Needle
 from isamap.mapping.needles.needles import operand_accesses
 from isamap.mapping.tiles.shared import brought, gathered, places_of
 
@@ -43,8 +43,8 @@ def placed_digits(mapping: Mapping, axis: str) -> tuple[PlacedDigit, ...]:
 def operand_digits(mapping: Mapping, operand: str) -> tuple[tuple[PlacedDigit, ...], ...]:
     """Return the digits along each dimension of an operand, outermost first.
 
-    Along a dimension that is a sum of axes they are those of all its axes; a constant in the index
-    is a digit of one value.
+    Along a dimension that is a sum of axes they are those of all its axes, where these are not the
+    parts of one merged axis in their order; a constant in the index is a digit of one value.
     """
     on_axes = digits(mapping.matching, mapping.tile)
     pieces = piece_digits(mapping.matching.needle.axes, on_axes)
@@ -52,6 +52,9 @@ def operand_digits(mapping: Mapping, operand: str) -> tuple[tuple[PlacedDigit, .
     for index in needle_access(mapping.matching, operand).indices:
         if (name := index.name) is not None:
             dims.append(pieces[name])
+            continue
+        if (whole := _whole_axis(index, mapping.matching.needle.axes)) is not None:
+            dims.append(on_axes[whole])
             continue
         here = []
         for axis in sorted(index.names & pieces.keys()):
@@ -62,6 +65,18 @@ def operand_digits(mapping: Mapping, operand: str) -> tuple[tuple[PlacedDigit, .
             here.append(PlacedDigit(const(0), -index.offset, 1, 1))
         dims.append(tuple(here))
     return tuple(dims)
+
+
+def _whole_axis(index: Index, axes: tuple[Axis, ...]) -> str | None:
+    """Return the merged axis of which an index is the position, as ``2*k + p`` is of k*p."""
+    for axis in axes:
+        weights, weight = {}, axis.extent
+        for name, size in axis.parts:
+            weight //= size
+            weights[name] = weight
+        if axis.parts and index == total(var(name) * w for name, w in weights.items()):
+            return axis.name
+    return None
 
 
 def _coefficient(form: Index, variable: str) -> int:

@@ -1,0 +1,44 @@
+"""What code needs besides to use registers of a storage: a permission, statements around it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from isamap.emit.liveness import calls
+from isamap.emit.templates import Machine
+from isamap.hw.accelerator import Storage
+from isamap.lower.nodes import Node, Register
+
+REFUSED = -4
+"""What a function returns where registers that it needs may not be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The storages of the registers that a function uses, and those that they lie within."""
+
+    storages: Sequence[Storage]
+
+    @classmethod
+    def of(cls, nodes: tuple[Node, ...], machine: Machine) -> "State":
+        """Return the state that some nodes need."""
+        used = {
+            place.storage
+            for call in calls(nodes)
+            for _, place in call.operands
+            if isinstance(place, Register)
+        }
+        every = machine.accelerator.storages
+        used |= {s.within for s in every if s.name in used and s.within is not None}
+        return cls([storage for storage in every if storage.name in used])
+
+    def permit_lines(self) -> list[str]:
+        """Return the statements that end a call where something may not be used."""
+        return [f"if (!({s.permit})) return {REFUSED};" for s in self.storages if s.permit]
+
+    def enter_lines(self) -> list[str]:
+        """Return the statements of a thread before it uses the registers."""
+        return [line for s in self.storages for line in s.enter.splitlines()]
+
+    def leave_lines(self) -> list[str]:
+        """Return the statements of a thread that has used the registers."""
+        return [line for s in reversed(self.storages) for line in s.leave.splitlines()]

@@ -1,0 +1,139 @@
+"""Which of its storage's registers holds a fragment, where registers have numbers and no names.
+
+A fragment has its number from the first node of its scope that uses it to the last: nothing else
+that is needed meanwhile has the same one.  The least free number is taken.  Lives that are
+intervals need no more numbers than are alive at once, unless some take several in a row.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from isamap.hw.accelerator import Accelerator
+from isamap.lower.nodes import (
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    LoweredKernel,
+    Node,
+    Prefetch,
+    Register,
+    Scope,
+)
+
+Taken = Mapping[str, frozenset[int]]
+"""The numbers that are taken, by register file."""
+
+
+def number_registers(lowered: LoweredKernel, accelerator: Accelerator) -> LoweredKernel:
+    """Return the lowered kernel with a number for each fragment in numbered registers.
+
+    A fragment for which none is left stays without one.
+    """
+    files = {
+        s.name: _File(file.name, file.count or 0, each)
+        for s in accelerator.storages
+        if s.kind == "registers" and s.numbered
+        for file, each in [accelerator.register_file(s)]
+    }
+    if not files:
+        return lowered
+    numbering = _Numbering(files)
+    prepare, body = (numbering.nodes(nodes, {}, {}) for nodes in (lowered.prepare, lowered.body))
+    return replace(lowered, prepare=prepare, body=body)
+
+
+def without_number(lowered: LoweredKernel, accelerator: Accelerator) -> Register | None:
+    """Return a fragment in numbered registers that is used and has no number, if there is one."""
+    numbered = {s.name for s in accelerator.storages if s.numbered}
+    return next((r for r in used(lowered.code) if r.storage in numbered and r.number is None), None)
+
+
+def used(nodes: tuple[Node, ...]) -> Iterator[Register]:
+    """Yield the registers that calls use."""
+    for node in nodes:
+        match node:
+            case Call(operands=operands):
+                yield from (place for _, place in operands if isinstance(place, Register))
+            case Loop(body=body) | Scope(body=body):
+                yield from used(body)
+            case Guard(_, body, otherwise):
+                yield from used((*body, *otherwise))
+            case Copy() | Prefetch():
+                pass
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A register file of ``count`` numbers; a fragment takes ``each`` of them in a row."""
+
+    name: str
+    count: int
+    each: int
+
+    def free(self, taken: Taken) -> int | None:
+        """Return the first number of a row that is free and begins at a multiple of its length."""
+        busy = taken.get(self.name, frozenset())
+        starts = range(0, self.count - self.each + 1, self.each)
+        return next((n for n in starts if busy.isdisjoint(self.row(n))), None)
+
+    def row(self, number: int) -> range:
+        """Return the numbers that a fragment takes from its number on."""
+        return range(number, number + self.each)
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbering:
+    files: Mapping[str, _File]
+
+    def nodes(
+        self, nodes: tuple[Node, ...], scope: Mapping[str, Register], taken: Taken
+    ) -> tuple[Node, ...]:
+        """Return nodes whose fragments have numbers; those of ``scope`` are known by name."""
+        return tuple(self._node(node, scope, taken) for node in nodes)
+
+    def _node(self, node: Node, scope: Mapping[str, Register], taken: Taken) -> Node:
+        match node:
+            case Call(operands=operands):
+                places = tuple(
+                    (name, scope.get(place.name, place) if isinstance(place, Register) else place)
+                    for name, place in operands
+                )
+                return replace(node, operands=places)
+            case Loop(body=body):
+                return replace(node, body=self.nodes(body, scope, taken))
+            case Guard(_, body, otherwise):
+                inside = self.nodes(body, scope, taken)
+                return replace(node, body=inside, otherwise=self.nodes(otherwise, scope, taken))
+            case Scope():
+                return self._scope(node, scope, taken)
+            case Copy() | Prefetch():
+                return node
+
+    def _scope(self, node: Scope, scope: Mapping[str, Register], taken: Taken) -> Scope:
+        uses = [{register.name for register in used((inner,))} for inner in node.body]
+        lives: dict[str, tuple[int, int]] = {}
+        for register in node.registers:
+            at = [n for n, names in enumerate(uses) if register.name in names]
+            if register.storage in self.files and at:
+                lives[register.name] = at[0], at[-1]
+        own = {register.name: register for register in node.registers}
+        body: list[Node] = []
+        for position, inner in enumerate(node.body):
+            here = dict(taken)
+            for name, (first, last) in lives.items():
+                if first < position <= last:
+                    _take(here, self.files[own[name].storage], own[name])
+            for name, (first, _) in lives.items():
+                if first == position:
+                    file = self.files[own[name].storage]
+                    own[name] = replace(own[name], number=file.free(here))
+                    _take(here, file, own[name])
+            body.append(self._node(inner, {**scope, **own}, here))
+        return Scope(tuple(own.values()), tuple(body))
+
+
+def _take(taken: dict[str, frozenset[int]], file: _File, register: Register) -> None:
+    if register.number is not None:
+        row = frozenset(file.row(register.number))
+        taken[file.name] = taken.get(file.name, frozenset()) | row

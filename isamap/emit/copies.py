@@ -15,10 +15,12 @@ from isamap.ir.dtype import DType
 from isamap.ir.index import Index, var
 from isamap.lower.nodes import Array, Copy
 
-# Without predictive commoning, which writes back what another thread may have changed.
+# Without predictive commoning, which writes back what another thread may have changed, and without
+# the vectoriser of straight-line code: descriptions have these as flags (docs/running.md).
 ATTRIBUTE = """\
 #if defined(__GNUC__) && !defined(__clang__)
-#define ISAMAP_COPY static __attribute__((noinline, optimize("O3", "no-predictive-commoning")))
+#define ISAMAP_COPY static __attribute__((noinline, \\
+    optimize("O3", "no-predictive-commoning", "no-tree-slp-vectorize")))
 #else
 #define ISAMAP_COPY static
 #endif

@@ -86,11 +86,10 @@ def common_variables(
     Where ``loops`` has one for a statement, its variable is meant.
 
     Of one extent, and each is by itself the index of the same dimension of every buffer that two
-    statements touch and one of them writes.
+    statements touch and one of them writes.  What a statement reads of its own target is the
+    element that it writes: the language sees to that.
     """
     statements = {n: zero_based(kernel.statements[n]) for n in numbers}
-    if any(_reads_target(statement) for statement in statements.values()):
-        return None
     first = numbers[0]
     fixed = {n: level.variable for n, level in (loops or {}).items()}
 
@@ -123,10 +122,6 @@ def _candidates(statement: Statement) -> Iterator[str]:
 
 def _extent(statement: Statement, variable: str) -> object:
     return next(v.extent for v in statement.variables if v.name == variable)
-
-
-def _reads_target(statement: Statement) -> bool:
-    return any(a.buffer == statement.target.buffer for a in _read(statement))
 
 
 def _read(statement: Statement) -> Iterator[Access]:

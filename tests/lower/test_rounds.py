@@ -32,6 +32,7 @@ VARIABLES = {
     "turned": {0: "n", 1: "n"},
     "neighbours": None,  # a row needs the next one
     "overwritten": {0: "n", 1: "n"},
+    "in_place": {0: "n", 1: "n", 2: "n", 3: "n"},
     "crossed": None,
 }
 

@@ -11,6 +11,7 @@ from isamap.lower.context import SYMBOL_RANGE, Context
 from isamap.lower.expand import expand
 from isamap.lower.finish import KEPT, Finishing, finishing
 from isamap.lower.held import held_buffers, hold_rounds, pitches_of
+from isamap.lower.lent import elsewhere, lent_places
 from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
 from isamap.lower.number import number_registers
@@ -43,6 +44,7 @@ def lower(
         size = product(buffer.shape)
         array = Array(buffer.name, buffer.role, buffer.dtype, size, contents=buffer.contents)
         context.arrays.append(array)
+    lent = lent_places(bound, schedule)
     groups: list[list[tuple[Node, ...]]] = []
     rounds: list[Index] = []
     firsts: list[int] = []
@@ -70,13 +72,21 @@ def lower(
         if len(group) == 1:
             body += group[0]
         else:
-            body += _in_rounds(context, schedule, first, one_loop(group, count, entries), count)
+            nodes = one_loop(group, count, entries)
+            body += _in_rounds(context, schedule, first, nodes, count, frozenset(lent))
     # What never leaves a register needs no memory.
     targets = {s.target.buffer for s in bound.statements}
     context.arrays[:] = [
         a for a in context.arrays if not (a.role == "local" and a.name in targets - written)
     ]
-    whole = LoweredKernel(bound.name, bound.symbols, tuple(context.arrays), tuple(body))
+    places = {name: place for name, place in lent.items() if {name, place} <= written}
+    whole = LoweredKernel(
+        bound.name,
+        bound.symbols,
+        tuple(array for array in context.arrays if array.name not in places),
+        elsewhere(body, places),
+        lent=tuple(places.items()),
+    )
     apart = set_apart(whole, accelerator)
     is_shared = any(level.parallel for own in schedule.statements for level in own.levels)
     whole = share_copies(apart) if is_shared else apart
@@ -93,9 +103,17 @@ def _rounds(own: StatementSchedule) -> Index:
 
 
 def _in_rounds(
-    context: Context, schedule: Schedule, first: int, nodes: tuple[Node, ...], count: Index
+    context: Context,
+    schedule: Schedule,
+    first: int,
+    nodes: tuple[Node, ...],
+    count: Index,
+    lent: frozenset[str],
 ) -> tuple[Node, ...]:
-    """Return the nodes of statements in rounds, each buffer as long as a round needs it."""
+    """Return the nodes of statements in rounds, each buffer as long as a round needs it.
+
+    What lies in another one's place is ``lent`` that and keeps its length.
+    """
     if count.constant is None or count.constant < 2:
         return nodes
     roots = (first, *schedule.companions(first))
@@ -103,7 +121,7 @@ def _in_rounds(
     loops = {n: schedule.statements[n].levels[0] for n in roots}
     variables = common_variables(context.kernel, everyone, loops)
     assert variables is not None, "the rounds were looked at"
-    pitches = pitches_of(context.kernel, held_buffers(context.kernel, variables))
+    pitches = pitches_of(context.kernel, held_buffers(context.kernel, variables) - lent)
     entries = {entry.name: entry for entry in context.accelerator.entries}
     step = loops[first].step
     nodes, arrays = hold_rounds(nodes, context.arrays, pitches, step, entries)

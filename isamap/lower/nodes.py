@@ -151,7 +151,9 @@ class LoweredKernel:
     ``symbols`` are the extents that are known at run time only; a run-time check of the form
     ``condition >= 0`` precedes the body for each of ``requires``.  ``prepare`` is executed once for
     given constants and given symbols, ``body`` in each call after it.  Of what ``prepare`` writes
-    the ``prepared`` arrays last; its locals, like those of a call, end with it.
+    the ``prepared`` arrays last; its locals, like those of a call, end with it.  Of ``lent`` pairs
+    the first one is a local buffer of the kernel that lies where the second one, an output, does
+    until that is written.
     """
 
     name: str
@@ -160,6 +162,7 @@ class LoweredKernel:
     body: tuple[Node, ...]
     requires: tuple[Index, ...] = ()
     prepare: tuple[Node, ...] = ()
+    lent: tuple[tuple[str, str], ...] = ()
 
     @property
     def code(self) -> tuple[Node, ...]:

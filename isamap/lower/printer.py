@@ -28,6 +28,7 @@ def print_lowered(lowered: LoweredKernel) -> str:
     """Return the text of a lowered kernel, a line for each node, bodies indented."""
     lines = [f"lowered {lowered.name}({', '.join(lowered.symbols)}) {{"]
     lines += [_INDENT + _array(array) for array in lowered.arrays]
+    lines += [f"{_INDENT}{name} lies in {place}" for name, place in lowered.lent]
     lines += [f"{_INDENT}requires {_condition(index)}" for index in lowered.requires]
     if lowered.prepare:
         lines += [_INDENT + line for line in ("prepare {", *_indented(lowered.prepare), "}")]

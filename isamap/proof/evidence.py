@@ -31,6 +31,7 @@ from isamap.proof.claim import CODE, Claim, Decision, Obligation, Open
 from isamap.proof.demands import code_demands, mapping_demands
 from isamap.proof.fusion import fusion_obligations
 from isamap.proof.held import held_claims, held_sizes
+from isamap.proof.lent import in_place, lent_claims
 from isamap.proof.numbers import float_notes, integer_obligations
 from isamap.proof.parallel import parallel_lemmas
 from isamap.proof.partition import cuts, partition_lemmas
@@ -72,6 +73,7 @@ def obligations(evidence: Evidence) -> tuple[Obligation, ...]:
         found += [Open(f"rule {rewriting.rule}", lemma) for lemma in rewriting.lemmas]
     bound = bind_extents(evidence.mapped)
     names = subjects(bound)
+    shared = in_place(bound, evidence.lowered)
     for at, schedule in enumerate(evidence.schedule.statements):
         mapping, name = schedule.mapping, names[at]
         expected = zero_based(bound.statements[at])
@@ -84,9 +86,9 @@ def obligations(evidence: Evidence) -> tuple[Obligation, ...]:
             found += mapping_demands(mapping, cuts(schedule), bound.permissions, name)
             found += [Open(name, lemma) for lemma in partition_lemmas(schedule)]
         else:
-            found += fusion_obligations(bound, evidence.schedule, at)
+            found += fusion_obligations(shared, evidence.schedule, at)
         if schedule.along is not None:
-            found += round_obligations(bound, evidence.schedule, at)
+            found += round_obligations(shared, evidence.schedule, at)
         found += integer_obligations(bound, at, name)
         found += float_notes(mapping.matching, bound.permissions, name)
     for rewriting in evidence.rewritings:
@@ -194,6 +196,7 @@ def _code(evidence: Evidence, bound: Kernel) -> Iterator[Obligation]:
             CODE, "names", "every name has one meaning", "checker", "refuted", "", str(fault)
         )
         return
+    yield from lent_claims(bound, evidence.schedule, lowered)
     yield from held_claims(bound, lowered, held, found, {e.name: e for e in machine.entries})
     for lemma in (*memory, *parallel):
         if lemma.script.startswith(UNBOUNDED):

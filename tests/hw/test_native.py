@@ -39,6 +39,11 @@ def test_a_machine_without_cpuinfo_has_no_features(cpuinfo: Path) -> None:
             "avx2 fma f16c bmi2 avx512f avx512bw avx512dq avx512vl avx512_vnni avx512_bf16",
             "x86_avx512",
         ),
+        (
+            "avx2 fma f16c bmi2 avx512f avx512bw avx512dq avx512vl avx512_vnni avx512_bf16"
+            " amx_tile amx_bf16 amx_int8",
+            "x86_amx",
+        ),
     ],
 )
 def test_native_is_the_description_that_uses_most_of_the_cpu(
@@ -70,4 +75,4 @@ def test_reasons_why_code_cannot_run(cpuinfo: Path) -> None:
 
 
 def test_every_shipped_name_is_a_file() -> None:
-    assert set(shipped_names()) >= {"portable_c", "x86_avx2", "x86_avx512", "gemm16"}
+    assert set(shipped_names()) >= {"portable_c", "x86_avx2", "x86_avx512", "x86_amx", "gemm16"}

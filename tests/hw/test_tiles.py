@@ -108,6 +108,37 @@ def test_a_padded_convolution_is_computed_by_tiles() -> None:
         np.testing.assert_array_equal(result.compile().call(arrays)["Y"], expected)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "total", "out", "value"),
+    [
+        ("bf16", "bf16", "f32", "bf16", "bf16(S[m, n])"),
+        ("bf16", "bf16", "f32", "f32", "max(S[m, n] + Z[n], 0)"),
+        ("u8", "s8", "s32", "u8", "sat[u8](f32(S[m, n]) * 0.00390625)"),
+        ("u8", "s8", "s32", "s8", "sat[s8](S[m, n])"),
+    ],
+)
+def test_results_are_finished_as_they_leave_a_tile(
+    a: str, b: str, total: str, out: str, value: str
+) -> None:
+    text = f"""kernel finished(M = 45, N = 40, K = 70) {{
+      in A : {a}[M, K]  const B : {b}[K, N]  in Z : f32[N]
+      local S : {total}[M, N]  out Y : {out}[M, N]
+      S[m, n] += {total}(A[m, k]) * {total}(B[k, n])
+      Y[m, n] = {value}
+    }}"""
+    if "Z" not in value:
+        text = text.replace("  in Z : f32[N]", "")
+    result = mapped(text)
+    assert result.schedule.fused == {1: 0}
+    assert any(name.startswith("tdp") for name in instructions(result))
+    arrays = inputs(result)
+    expected = interpret(result.kernel, arrays)["Y"]
+    found = run_lowered(result.lowered, machine(), arrays, kernel=result.kernel)["Y"]
+    np.testing.assert_array_equal(found, expected)
+    if runnable(machine()) is None:
+        np.testing.assert_array_equal(result.compile().call(arrays)["Y"], expected)
+
+
 def test_the_block_is_two_by_two_tiles() -> None:
     result = product("tdpbf16ps", 512, 512, 512, "const")
     (own,) = result.schedule.statements

@@ -164,6 +164,8 @@ def _schedule_lines(
         text += f"; {', '.join(treated)}"
     if schedule.early:
         text += f"; prefetches {', '.join(early_text(schedule, e) for e in schedule.early)}"
+    if schedule.bypass:
+        text += "; results past the caches"
     if along is not None:
         text += f"; in the rounds of {along}"
     return wrap(text, "  ", "    ")

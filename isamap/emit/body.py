@@ -5,7 +5,7 @@ from typing import assert_never
 from isamap.emit import names
 from isamap.emit.copies import copy_function
 from isamap.emit.expressions import Env, conjunction, text
-from isamap.emit.liveness import registers_used
+from isamap.emit.liveness import calls, registers_used
 from isamap.emit.templates import Machine, call_lines, prefetch_line
 from isamap.emit.together import Together, meet
 from isamap.ir.ahead import Uses
@@ -52,6 +52,7 @@ class Body:
         self.together = together
         self.out: list[str] = []
         self.depth = 1
+        self.fence = fence_lines(lowered.code, machine)
 
     def put(self, *lines: str) -> None:
         """Add lines at the depth that is reached."""
@@ -102,7 +103,7 @@ class Body:
         for node in nodes:
             touched = together.touched(node)
             if meet(since, touched):
-                self.put("isamap_meet(threads);")
+                self.put(*self.fence, "isamap_meet(threads);")
                 since = _NOTHING
             since = Uses(since.reads | touched.reads, since.writes | touched.writes)
             if together.is_shared(node):
@@ -127,7 +128,7 @@ class Body:
                 self._shared_nodes(node.body, inner, together)
                 touched = together.touched(*node.body)
                 if meet(touched, touched):
-                    self.put("isamap_meet(threads);")
+                    self.put(*self.fence, "isamap_meet(threads);")
                 self.depth -= 1
                 self.put("}")
             case Guard():
@@ -187,6 +188,15 @@ class Body:
             line, last = f"{kind} {name}", kind
         if line:
             self.put(f"{line};")
+
+
+def fence_lines(nodes: tuple[Node, ...], machine: Machine) -> tuple[str, ...]:
+    """Return what a thread does before others may read what it wrote past the caches."""
+    if not any(call.bypass for call in calls(nodes)):
+        return ()
+    fence = machine.accelerator.fence
+    assert fence is not None, "a description that bypasses caches has a fence"
+    return (fence.strip(),)
 
 
 def _for(loop: Loop, env: Env) -> str:

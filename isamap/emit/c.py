@@ -87,7 +87,8 @@ def preamble_text(accelerator: Accelerator, functions: str | None = None) -> str
 def _words(lowered: LoweredKernel, machine: Machine, preamble: str) -> str:
     """Return the foreign text in which a function's name must not occur."""
     used = dict.fromkeys(c.instruction for c in calls(lowered.code))
-    return "\n".join([preamble, *(machine.entries[name].emit or "" for name in used)])
+    own = [machine.entries[name] for name in used]
+    return "\n".join([preamble, *(f"{e.emit or ''}\n{e.bypass or ''}" for e in own)])
 
 
 def _alignments(lowered: LoweredKernel, machine: Machine) -> dict[str, int]:
@@ -225,6 +226,7 @@ class _Writer:
         body.put(*space.private_lines(thread, buffers_used(nodes)))
         body.put(*state.enter_lines())
         body.nodes(nodes)
+        body.put(*body.fence)
         body.put(*state.leave_lines())
         if not is_shared:
             body.put("return 0;")

@@ -48,7 +48,9 @@ def call_lines(call: Call, machine: Machine, env: Env) -> list[str]:
         raise HardwareError(
             fail("E514", f"instruction {entry.name} has no C template (emit)", entry.span)
         )
-    filled = render(entry.emit, _values(call, entry, machine, env))
+    assert entry.bypass is not None or not call.bypass, "only what has a template for it bypasses"
+    template = entry.bypass if call.bypass and entry.bypass is not None else entry.emit
+    filled = render(template, _values(call, entry, machine, env))
     lines = [line.rstrip() for line in filled.strip("\n").splitlines()]
     if not lines:
         return []

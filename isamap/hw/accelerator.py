@@ -25,7 +25,8 @@ class Storage:
     ``immediate``: constants written into the instruction.  ``read`` and ``write`` are bytes a cycle
     to and from the next larger storage; ``latency`` is in cycles.  Storages are ordered from the
     nearest to the farthest.  ``prefetch`` is the C template that brings the line at ``{address}``,
-    an unsigned integer, into a cache.
+    an unsigned integer, into a cache.  ``fence`` is the C text after which other threads see what
+    was written to a memory past the caches.
 
     C text that code with registers of the storage needs: ``permit`` is an expression, looked at
     once in each call, that is 0 where they cannot be used; ``enter`` and ``leave`` are statements
@@ -46,6 +47,7 @@ class Storage:
     latency: Fraction = Fraction(0)
     types: Mapping[str, str] = field(default_factory=dict)
     prefetch: str | None = None
+    fence: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
     numbered: bool = False
     permit: str = ""
@@ -72,6 +74,7 @@ class Entry:
     expression; ``{T}`` the name of the type bound to a type parameter; doubled braces are braces.
     ``align`` gives the bytes to which an operand in memory must be aligned.  ``same`` are operands
     that must be one register, ``constraints`` what must hold of axes and extents at every use.
+    ``bypass`` is the template of the same store past the caches, for what is not soon used again.
     """
 
     instruction: Instruction
@@ -86,6 +89,7 @@ class Entry:
     span: Span | None = field(default=None, compare=False, repr=False)
     same: tuple[str, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    bypass: str | None = None
 
     @property
     def overwritten(self) -> str | None:
@@ -169,6 +173,16 @@ class Accelerator:
     def prefetched(self) -> Storage | None:
         """The nearest cache into which lines can be asked for ahead of their use."""
         return next((s for s in self.storages if s.prefetch is not None), None)
+
+    @property
+    def fence(self) -> str | None:
+        """The C text after which other threads see what was written past the caches."""
+        return next((s.fence for s in self.storages if s.fence is not None), None)
+
+    @property
+    def largest_cache(self) -> int | None:
+        """The bytes of the largest cache, None if there is none."""
+        return max((s.size or 0 for s in self.storages if s.kind == "cache"), default=None)
 
     def unit(self, name: str) -> Unit:
         """Return the unit called ``name``."""

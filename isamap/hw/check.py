@@ -26,7 +26,7 @@ _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
         frozenset({"banks", "alignment", "latency", "read", "write"}),
     ),
     "cache": (frozenset({"size"}), frozenset({"line", "latency", "read", "write", "prefetch"})),
-    "memory": (frozenset(), frozenset({"alignment", "latency", "read", "write"})),
+    "memory": (frozenset(), frozenset({"alignment", "latency", "read", "write", "fence"})),
     "immediate": (frozenset(), frozenset()),
 }
 
@@ -126,8 +126,11 @@ def check_entry(
         yield from _check_operand(entry, operand, machine, operand.span or place)
     yield from _check_align(document, index, entry, machine)
     yield from _check_same(document, index, entry)
-    if entry.emit is not None:
-        yield from _check_template(document, index, entry)
+    for field, template in (("emit", entry.emit), ("bypass", entry.bypass)):
+        if template is not None:
+            yield from _check_template(document, index, entry, field, template)
+    if entry.bypass is not None:
+        yield from _check_bypass(document, index, entry, machine)
 
 
 def _check_operand(
@@ -251,14 +254,29 @@ def parsed_constraints(
     return tuple(found), tuple(faults)
 
 
-def _check_template(document: Document, index: int, entry: Entry) -> Iterator[Diagnostic]:
-    assert entry.emit is not None
+def _check_bypass(
+    document: Document, index: int, entry: Entry, machine: Machine
+) -> Iterator[Diagnostic]:
+    span = document.span("instructions", index, "bypass")
+    places = [machine.storages[o.storage or ""] for o in entry.outputs]
+    memories = [place for place in places if place.kind == "memory"]
+    if entry.emit is None or not memories:
+        message = f"'{entry.name}' is no store that is written in C: it cannot bypass caches"
+        yield fail("E127", message, span)
+    elif any(memory.fence is None for memory in memories):
+        message = f"'{entry.name}' bypasses caches, and nothing says when others see its result"
+        yield fail("E127", message, span, f"give '{memories[0].name}' a 'fence'")
+
+
+def _check_template(
+    document: Document, index: int, entry: Entry, field: str, template: str
+) -> Iterator[Diagnostic]:
     instruction = entry.instruction
-    scalar = document.scalar("instructions", index, "emit")
+    scalar = document.scalar("instructions", index, field)
     known = template_names(instruction)
     used = set()
     broken = False
-    for token in scan(entry.emit):
+    for token in scan(template):
         match token:
             case Stray(offset):
                 span = _inside(scalar, offset, 1)

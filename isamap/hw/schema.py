@@ -196,6 +196,9 @@ class StorageModel(Model):
     prefetch: Text | None = Field(
         None, description="cache: C template that brings the line at {address} here"
     )
+    fence: Text | None = Field(
+        None, description="memory: C text after which all see what was written past the caches"
+    )
     numbered: Flag = Field(
         False, description="registers: no C variables; templates get numbers, from 0 to count - 1"
     )
@@ -213,6 +216,9 @@ class InstructionModel(Model):
 
     semantics: Text = Field(description="'instruction NAME { ... }' in the language of kernels")
     emit: Text | None = Field(None, description="C template: {operand}, {extent}, {T}; {{ is {")
+    bypass: Text | None = Field(
+        None, description="C template of the same store past the caches, which needs no alignment"
+    )
     throughput: Throughput = Field(
         description="cycles for which one instruction keeps one of its units busy"
     )

@@ -108,8 +108,15 @@ class Emitter:
         self._call(step, position, operands, symbols, guards, register)
         return register
 
-    def store(self, store: Store, position: Position, register: Register, ref: Reference) -> None:
-        """Emit the movements that take a register to memory."""
+    def store(
+        self,
+        store: Store,
+        position: Position,
+        register: Register,
+        ref: Reference,
+        bypass: bool = False,
+    ) -> None:
+        """Emit the movements that take a register to memory, past the caches if that can be."""
         for move in store.moves:
             moved = self.register(move.fragment, register.name)
             places: list[tuple[str, Operand]] = [(move.source, register), (move.target, moved)]
@@ -119,7 +126,8 @@ class Emitter:
         symbols = bind(store.limits, store.pitches, store.fragment, position, dense)
         window = Window(ref.array, position.at(ref.offset))
         operands = ((store.source, register), (store.target, window))
-        self.nodes.append(Call(store.entry.name, operands, symbols))
+        past = bypass and store.entry.bypass is not None
+        self.nodes.append(Call(store.entry.name, operands, symbols, past))
 
     # --- inside ---------------------------------------------------------------------------------
     def source(self, source: Source, position: Position, stem: str) -> Operand:

@@ -16,6 +16,7 @@ from isamap.lower.cost import Estimate, estimate
 from isamap.lower.finish import finishing
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
+from isamap.lower.uncached import uncached
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Schedule, StatementSchedule
@@ -75,7 +76,12 @@ def fuse(
                 if found.estimate.cycles <= best.estimate.cycles:
                     best = found
                 break
-    return _together(bound, best, lowered, settled)
+    best = _together(bound, best, lowered, settled)
+    final = uncached(bound, accelerator, best.schedule, settled)
+    if final == best.schedule:
+        return best
+    # What bypasses the caches costs what the model knows of as before.
+    return replace(best, schedule=final, lowered=lower(kernel, accelerator, final, producers))
 
 
 def _together(

@@ -42,6 +42,7 @@ class Nest:
         # Accumulators live inside the last loop over a variable of the target.
         self.accumulate_at = last[-1] + 1 if last else 0
         self.stage: str | None = None
+        self.past = lowering.schedule.bypass is True
         if lowering.after.finishes:
             self._check_complete()
 
@@ -243,7 +244,7 @@ class Nest:
             emitter.held[finished.finish.result] = register
             made = emitter.source(finished.made, here, "f")
             assert isinstance(made, Register)
-            emitter.store(finished.store, here, made, finished.reference)
+            emitter.store(finished.store, here, made, finished.reference, self.past)
         if self.at.after.kept:
             self._store(emitter, here, register)
 
@@ -251,7 +252,7 @@ class Nest:
         """Take a result to its buffer, through a stage if no instruction stores it directly."""
         store = self.at.store(here.partial(self.at.tile))
         if store is not None:
-            emitter.store(store, here, register, self.at.output)
+            emitter.store(store, here, register, self.at.output, self.past)
             return
         staged = self._stage_reference(register)
         store = self.context.producers.store(self._dense(), staged)

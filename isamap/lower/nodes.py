@@ -52,12 +52,14 @@ class Call:
 
     ``operands`` gives every operand its place.  An ``inout`` operand's register is read and
     written; a needle that ties an input to the output has the same register in both.  ``symbols``
-    are the instruction's extents and free pitches.
+    are the instruction's extents and free pitches.  With ``bypass`` it is a store past the caches:
+    what it writes is the same.
     """
 
     instruction: str
     operands: tuple[tuple[str, Operand], ...]
     symbols: tuple[tuple[str, Index], ...] = ()
+    bypass: bool = False
 
     def operand(self, name: str) -> Operand:
         """Return the place of an operand."""

@@ -94,7 +94,8 @@ def _registers(registers: tuple[Register, ...]) -> Iterator[str]:
 def _call(call: Call) -> str:
     arguments = ", ".join(f"{name} = {_operand(place)}" for name, place in call.operands)
     symbols = ", ".join(f"{name} = {index}" for name, index in call.symbols)
-    return f"{call.instruction}({arguments}{'; ' if symbols else ''}{symbols})"
+    past = " past the caches" * call.bypass
+    return f"{call.instruction}({arguments}{'; ' if symbols else ''}{symbols}){past}"
 
 
 def _operand(place: Operand) -> str:

@@ -88,7 +88,7 @@ def renamed(nodes: tuple[Node, ...], values: Mapping[str, Index]) -> tuple[Node,
 
     def each(node: Node) -> Node:
         match node:
-            case Call(instruction, operands, symbols):
+            case Call(_, operands, symbols):
                 places = tuple(
                     (
                         name,
@@ -100,7 +100,8 @@ def renamed(nodes: tuple[Node, ...], values: Mapping[str, Index]) -> tuple[Node,
                     )
                     for name, place in operands
                 )
-                return Call(instruction, places, tuple((name, of(i)) for name, i in symbols))
+                values_of = tuple((name, of(i)) for name, i in symbols)
+                return replace(node, operands=places, symbols=values_of)
             case Loop():
                 return replace(node, count=of(node.count), body=renamed(node.body, values))
             case Guard(conditions, body, otherwise):

@@ -180,6 +180,7 @@ def schedule_facts(schedule: Schedule, names: list[str]) -> list[Facts]:
                 {"access": early.access, "ahead": early.count, "of": early.variable}
                 for early in s.early
             ],
+            "uncached": s.bypass is True,
             "within": None if s.within is None else names[s.within],
             "along": None if s.along is None else names[s.along],
         }

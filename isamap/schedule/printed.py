@@ -66,6 +66,8 @@ def _clauses(statement: Named, own: StatementSchedule) -> list[str]:
         lines.append(f"stream {print_expr(inputs(own.mapping)[own.stream][1])}")
     if own.early:
         lines.append(f"prefetch {', '.join(early_text(own, early) for early in own.early)}")
+    if own.bypass is not None:
+        lines.append(f"results {'uncached' if own.bypass else 'cached'}")
     return lines
 
 

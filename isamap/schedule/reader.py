@@ -13,6 +13,7 @@
           | "operands" ACCESS ["as" NAME] TREATMENT ("," ACCESS ["as" NAME] TREATMENT)*
           | "stream" ACCESS
           | "prefetch" ("none" | early ("," early)*)
+          | "results" ("cached" | "uncached")
           | "within" STATEMENT
           | "along" STATEMENT
     early: ACCESS ["as" NAME] [INT "of" VARIABLE]
@@ -54,10 +55,14 @@ CLAUSES = (
     "operands",
     "stream",
     "prefetch",
+    "results",
     "within",
     "along",
 )
 """What a statement's block may say, in the order in which it is printed."""
+
+STORED = ("cached", "uncached")
+"""How results are stored: as any store does it, or past the caches."""
 
 _LEXER = re.compile(
     r"(?P<space>[ \t\r\n\f]+)|(?P<comment>#[^\n]*)"
@@ -305,6 +310,7 @@ class _Reader:
             "operands": lambda: self._list(self._operand),
             "stream": lambda: self._expression("an access"),
             "prefetch": lambda: self._or_none(self._early),
+            "results": self._stored,
             "within": self._statement_name,
             "along": self._statement_name,
         }[token.text]
@@ -384,6 +390,11 @@ class _Reader:
         count = self._number("a number of iterations")
         self._expect("of", "how far ahead is said in iterations of a loop: 2 of k")
         return WrittenEarly(what, operand, count, self._name("a variable"))
+
+    def _stored(self) -> Word:
+        if self._next.text not in STORED:
+            raise self._stop(" or ".join(STORED))
+        return self._name("how results are stored")
 
     # --- errors -----------------------------------------------------------------------------------
     def _twice(self, message: str, span: Span, first: Span) -> None:

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from math import prod
 
 from isamap.diagnostics import Diagnostic, ScheduleError, Span
+from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Access, Statement
 from isamap.ir.printer import print_expr
 from isamap.mapping.find import on_axes
@@ -100,10 +101,19 @@ def resolve(
         early = resolve_early(written, base.mapping, levels, machine, faults)
     elif written.loops is not None:
         early = ()  # the rule's was for other loops
+    bypass = base.bypass
+    if written.results is not None:
+        bypass = _bypass(written.results, treatments.producers.accelerator, faults)
     if faults:
         raise ScheduleError(faults)
     return replace(
-        base, levels=levels, operands=operands, stream=stream, inside=inside, early=early
+        base,
+        levels=levels,
+        operands=operands,
+        stream=stream,
+        inside=inside,
+        early=early,
+        bypass=bypass,
     )
 
 
@@ -315,6 +325,15 @@ def _stream(word: Word, mapping: Mapping, faults: list[Diagnostic]) -> int | Non
             return n
     faults.append(missing("E412", f"there is no access '{word.text}'", word, texts).diagnostics[0])
     return None
+
+
+def _bypass(word: Word, accelerator: Accelerator, faults: list[Diagnostic]) -> bool:
+    is_past = word.text == "uncached"
+    if is_past and not any(entry.bypass for entry in accelerator.entries):
+        text = f"no instruction of {accelerator.name} stores past the caches"
+        hint = "a description says how with 'bypass' of a store"
+        faults.append(Diagnostic("E415", text, word.span, hint=hint))
+    return is_past
 
 
 # --- messages -----------------------------------------------------------------------------------

@@ -47,7 +47,8 @@ class StatementSchedule:
     instructions: straight from its buffer, from a copy that holds the padding values too, or from
     packed fragments, see :data:`Treatment`.  ``stream`` is the access whose fragments order the
     calls of a block; without it, it is the one that has most.  ``early`` are the lines that are
-    prefetched.
+    prefetched.  With ``bypass`` results go to memory past the caches, where an instruction does
+    that: their lines are not read before, and take no room; None leaves it to the rule.
 
     ``inside`` says for each of these accesses inside how many of the levels, counted from the
     outermost, its packed fragments are made: those of the iterations that are left there.  Accesses
@@ -68,6 +69,7 @@ class StatementSchedule:
     along: int | None = None
     inside: tuple[int, ...] = ()
     early: tuple[Early, ...] = ()
+    bypass: bool | None = None
 
     def packed_inside(self, access: int) -> int:
         """Return the number of levels inside which an access is packed; 0 if that comes first."""

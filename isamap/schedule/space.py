@@ -45,6 +45,9 @@ PLACES = ("inside", "before")
 FUSED = ("fused", "apart")
 """Whether a statement is computed in another one's registers, where the first schedule does so."""
 
+STORED = ("cached", "uncached")
+"""Whether results are stored as any store does it, or past the caches."""
+
 ROUNDS = ("together", "apart", "longest")
 """Whether statements have one outermost loop, where they do so in the first schedule: with rounds
 no longer than there, or as long as the longest block of theirs.
@@ -75,6 +78,7 @@ class Space:
     _fused: Mapping[int, int] = field(repr=False, default_factory=dict)
     _rounds: Mapping[int, tuple[tuple[int, ...], int]] = field(repr=False, default_factory=dict)
     _written: Schedule | None = field(repr=False, default=None)
+    _past: Mapping[int, bool | None] = field(repr=False, default_factory=dict)
 
     @property
     def first(self) -> dict[str, int]:
@@ -103,6 +107,10 @@ class Space:
         for number, root in self._fused.items():
             if FUSED[assignment.get(_fused(number), 0)] == "fused":
                 built[number] = replace(built[number], within=root)
+        for number, past in self._past.items():
+            if assignment.get(_results(number), 0):
+                past = not past
+            built[number] = replace(built[number], bypass=past)
         result = Schedule(tuple(built))
         for first, (companions, step) in self._rounds.items():
             how = ROUNDS[assignment.get(_rounds(first), 0)]
@@ -151,11 +159,19 @@ def space(
     choices = [choice for maker in makers for choice in maker.choices()]
     choices += [Choice(_fused(number), FUSED) for number in fused]
     choices += [Choice(_rounds(number), ROUNDS) for number in rounds]
-    return Space(tuple(choices), makers, kernel, fused, rounds, like if written else None)
+    past = {}
+    if like is not None and any(entry.bypass for entry in accelerator.entries):
+        past = {n: own.bypass for n, own in enumerate(like.statements) if own.within is None}
+    choices += [Choice(_results(n), STORED[::-1] if own else STORED) for n, own in past.items()]
+    return Space(tuple(choices), makers, kernel, fused, rounds, like if written else None, past)
 
 
 def _fused(number: int) -> str:
     return f"{number}.fused"
+
+
+def _results(number: int) -> str:
+    return f"{number}.results"
 
 
 def _rounds(number: int) -> str:

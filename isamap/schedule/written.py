@@ -80,6 +80,7 @@ class WrittenStatement:
     operands: tuple[WrittenOperand, ...] | None = None
     stream: Word | None = None
     prefetch: tuple[WrittenEarly, ...] | None = None
+    results: Word | None = None
     within: Word | None = None
     along: Word | None = None
     spans: Mapping[str, Span] = field(default_factory=dict, compare=False)

@@ -24,6 +24,8 @@ schedule mm on x86_avx512 {
           m/8
     operands A packed, B[k, n + 1] as b direct
     stream B[k, n + 1]
+    prefetch A 2 of m, B[k, n + 1] as b 16 of n, D
+    results uncached
   }
   tile { within D#2 }
   C { along D#2 }
@@ -65,6 +67,13 @@ def test_everything_that_may_be_said_is_read() -> None:
     ]
     assert first.operands is not None
     assert [(o.what.text, o.operand and o.operand.text, o.treatment.text) for o in first.operands]
+    assert first.prefetch is not None
+    assert [
+        (e.what.text, e.operand and e.operand.text, e.count and e.count.number)
+        for e in first.prefetch
+    ] == [("A", None, 2), ("B[k,n+1]", "b", 16), ("D", None, None)]
+    assert first.results is not None
+    assert first.results.text == "uncached"
     assert (second.name.text, second.within and second.within.text) == ("tile", "D#2")
     assert (third.along and third.along.text, third.loops) == ("D#2", None)
 

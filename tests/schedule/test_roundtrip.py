@@ -19,6 +19,7 @@ from isamap.pipeline.result import Result
 from isamap.pipeline.schedule_text import schedule_text
 from isamap.pipeline.source import load_kernel
 from isamap.pipeline.written import Writer
+from isamap.schedule.early import EARLY, early_of
 from isamap.schedule.reader import parse_schedule
 from isamap.schedule.schedule import Level, Schedule, StatementSchedule
 from isamap.schedule.space import Space, space
@@ -111,7 +112,11 @@ def test_every_mapping_and_treatment_has_a_text_of_its_own(data: st.DataObject) 
         for v in variables
     )
     stream = data.draw(st.sampled_from([None, 0, 1]))
-    schedule = Schedule((StatementSchedule(mapping, levels, ("packed", "packed"), stream),))
+    made = StatementSchedule(mapping, levels, ("packed", "packed"), stream)
+    option = data.draw(st.sampled_from(EARLY[1:]))
+    bypass = data.draw(st.sampled_from([None, False, True]))
+    made = replace(made, early=early_of(option, mapping, levels), bypass=bypass)
+    schedule = Schedule((made,))
     text = schedule_text(replace(own.result, schedule=schedule))
     try:
         lower(own.result.mapped, own.result.accelerator, schedule)

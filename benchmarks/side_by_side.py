@@ -10,7 +10,7 @@ medians of the quotients within a round, so that neighbours on the machine chang
 Every answer is compared with one in f64, at a bound that follows from the types and the number of
 terms (bytes exactly); one that is off is marked WRONG and counts for nothing.  The peak is that of
 loops of register-only multiply-adds, compiled and measured in the same run, before and after; for
-soft-max and layer norm that of a copy of as many bytes.
+soft-max, layer norm and chains over elements that of a copy of as many bytes.
 
 Peers that are not installed are left out, with the command that installs them:
 pip install 'isamap[peers]'.  They may live in another environment: --python.

@@ -48,6 +48,7 @@ SOURCES: dict[str, tuple[str, Callable[[Row], dict[str, int]], tuple[str, ...]]]
     "dsblock": ("mobilenet_v1", _block, ("f32",)),
     "softmax": ("softmax", _rows, ("f32",)),
     "layernorm": ("layernorm", _rows, ("f32",)),
+    **{kind: ("elements", _rows, ("f32",)) for kind in ("silu", "residual", "chain")},
 }
 """The file of each kind of case, what a row of it means, and the types of elements."""
 
@@ -60,6 +61,9 @@ MEANING = {
     "dsblock": "the separable blocks of MobileNet v1, each with bias and clamp at 0",
     "softmax": "soft-max over the rows of a matrix",
     "layernorm": "layer norm over the rows of a matrix",
+    "silu": "x + b for each column, and that times its logistic function",
+    "residual": "the sum of two matrices, halved and cut off at 0",
+    "chain": "four statements on the elements of a matrix: scaled, moved, cut off at 0, squared",
 }
 
 
@@ -119,5 +123,6 @@ def operations(case: Case) -> float | None:
 
 
 def traffic(case: Case) -> int:
-    """Return the bytes that a case over rows must read and write: its input and output once."""
-    return 2 * 4 * int(case["rows"]) * int(case["cols"])
+    """Return the bytes that a case over rows must read and write: inputs and output once."""
+    matrices = 3 if str(case["family"]).startswith("residual") else 2
+    return matrices * 4 * int(case["rows"]) * int(case["cols"])

@@ -32,6 +32,7 @@ GOALS = {
     **dict.fromkeys(("dw_bf16", "dw_u8s8"), Goal(1.5, 2.0)),
     "dsblock_f32": Goal(1.1, 1.5),
     **dict.fromkeys(("softmax_f32", "layernorm_f32"), _ROWS),
+    **dict.fromkeys(("silu_f32", "residual_f32", "chain_f32"), _ROWS),
 }
 
 

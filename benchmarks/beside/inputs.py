@@ -50,6 +50,17 @@ def dsblock(case: Case) -> tuple[Array, ...]:
     return tuple(_drawn(shape, "f32", seed) for seed, shape in enumerate(shapes))
 
 
+def two(case: Case) -> tuple[Array, Array]:
+    """Two matrices of f32 between -2 and 2."""
+    shape = (case["rows"], case["cols"])
+    return rows(case), _drawn(shape, "f32", 1) * np.float32(4)
+
+
+def biased(case: Case) -> tuple[Array, Array]:
+    """A matrix of f32 between -2 and 2, and a row between -0.5 and 0.5."""
+    return rows(case), _drawn((case["cols"],), "f32", 1)
+
+
 def rows(case: Case) -> Array:
     """A matrix of f32 between -2 and 2."""
     return _drawn((case["rows"], case["cols"]), "f32", 0) * np.float32(4)

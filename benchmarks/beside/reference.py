@@ -74,6 +74,13 @@ def expected(case: Case) -> Expected:
             return _softmax(case)
         case "layernorm":
             return _layer_norm(case)
+        case "silu":
+            return _silu(case)
+        case "residual":
+            x, z = (a.astype(np.float64) for a in inputs.two(case))
+            return Expected(np.maximum((x + z) / 2, 0), UNIT * np.abs(x + z))
+        case "chain":
+            return _chain(case)
     raise KeyError(case["family"])
 
 
@@ -133,6 +140,23 @@ def _softmax(case: Case) -> Expected:
     # Of an element, and of the sum that it is divided by: the difference, its exponential.
     units = 2 * (int(np.ceil(np.abs(below).max())) + EXP_UNITS) + int(case["cols"]) + 1
     return Expected(y, gamma(units) * y)
+
+
+def _silu(case: Case) -> Expected:
+    x, b = (a.astype(np.float64) for a in inputs.biased(case))
+    t = x + b
+    y = t / (1 + np.exp(-t))
+    # The sum, through a slope of at most 1.1; the exponential of it, which some compute of another
+    # form that is off by as much beside 1; and what is left, twice rounded.
+    units = EXP_UNITS + int(np.ceil(np.abs(t).max())) + 2
+    return Expected(y, 1.1 * UNIT * np.abs(t) + units * UNIT * np.abs(t))
+
+
+def _chain(case: Case) -> Expected:
+    x, b = (a.astype(np.float64) for a in inputs.biased(case))
+    off = gamma(2) * (np.abs(x * 1.5) + np.abs(b))
+    v = np.maximum(x * 1.5 + b, 0)
+    return Expected(v * v, (2 * v + off) * off + UNIT * (v + off) ** 2)
 
 
 def _layer_norm(case: Case) -> Expected:

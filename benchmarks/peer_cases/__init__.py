@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from peer_cases.convolutions import block, convolution
+from peer_cases.elements import chain, residual, silu
 from peer_cases.matrices import gemm, linear
 from peer_cases.problem import Case, Problem
 from peer_cases.rows import attention, layer_norm, softmax
@@ -17,6 +18,9 @@ FAMILIES: dict[str, Callable[[Case, str], list[Problem]]] = {
     "softmax": softmax,
     "layernorm": layer_norm,
     "attention": attention,
+    "silu": silu,
+    "residual": residual,
+    "chain": chain,
 }
 
 

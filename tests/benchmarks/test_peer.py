@@ -58,6 +58,14 @@ class Data(ModuleType):
         return _given(c["rows"], c["cols"]) * 4
 
     @staticmethod
+    def two(c: Case) -> tuple[np.ndarray, ...]:
+        return tuple(_given(c["rows"], c["cols"], seed=n) for n in range(2))
+
+    @staticmethod
+    def biased(c: Case) -> tuple[np.ndarray, ...]:
+        return _given(c["rows"], c["cols"]), _given(c["cols"], seed=1)
+
+    @staticmethod
     def attention(c: Case) -> tuple[np.ndarray, ...]:
         shape = (c["b"], c["heads"], c["s"], c["d"])
         return tuple(_given(*shape, seed=n) for n in range(3))
@@ -122,6 +130,15 @@ def expected(case: Case) -> np.ndarray:
             x = Data.rows(case).astype(np.float64)
             d = x - x.mean(1, keepdims=True)
             return np.asarray(d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5))
+        case "silu":
+            x, b = (a.astype(np.float64) for a in Data.biased(case))
+            return np.asarray((x + b) / (1 + np.exp(-(x + b))))
+        case "residual":
+            x, z = (a.astype(np.float64) for a in Data.two(case))
+            return np.asarray(np.maximum((x + z) / 2, 0))
+        case "chain":
+            x, b = (a.astype(np.float64) for a in Data.biased(case))
+            return np.asarray(np.maximum(x * 1.5 + b, 0) ** 2)
         case _:
             q, k, v = (a.astype(np.float64) for a in Data.attention(case))
             return np.asarray(_softmax(q @ k.transpose(0, 1, 3, 2) / np.sqrt(case["d"])) @ v)
@@ -144,6 +161,9 @@ CASES: list[Case] = [
     {"family": "dsblock_f32", "ci": 16, "h": 8, "co": 32, "s": 2},
     {"family": "softmax_f32", "rows": 3, "cols": 37},
     {"family": "layernorm_f32", "rows": 3, "cols": 37},
+    {"family": "silu_f32", "rows": 3, "cols": 37},
+    {"family": "residual_f32", "rows": 3, "cols": 37},
+    {"family": "chain_f32", "rows": 3, "cols": 37},
     {"family": "attention_f32", "b": 1, "heads": 2, "s": 9, "d": 16},
 ]
 

@@ -34,6 +34,9 @@ SMALL: list[dict[str, Any]] = [
     {"family": "dsblock_f32", "ci": 4, "h": 7, "co": 5, "s": 2},
     {"family": "softmax_f32", "rows": 3, "cols": 20},
     {"family": "layernorm_f32", "rows": 3, "cols": 20},
+    {"family": "silu_f32", "rows": 3, "cols": 20},
+    {"family": "residual_f32", "rows": 3, "cols": 20},
+    {"family": "chain_f32", "rows": 3, "cols": 20},
 ]
 
 
@@ -98,6 +101,12 @@ def in_f32(case: dict[str, Any]) -> np.ndarray:
             x = inputs.rows(case)
             d = x - x.mean(-1, keepdims=True)
             return np.asarray(d / np.sqrt((d * d).mean(-1, keepdims=True) + np.float32(1e-5)))
+        case "silu":
+            x, b = inputs.biased(case)
+            return np.asarray((x + b) / (1 + np.exp(-(x + b))))
+        case "chain":
+            x, b = inputs.biased(case)
+            return np.asarray(np.maximum(x * np.float32(1.5) + b, 0) ** 2)
         case _:
             return np.asarray(reference.expected(case).values.astype(np.float32))
 

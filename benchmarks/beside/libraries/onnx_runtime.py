@@ -62,6 +62,28 @@ def ways(case: Case, threads: int) -> Iterator[Way]:
             node = _node("LayerNormalization", "x g b", axis=-1, epsilon=1e-5)
             yield _graph([node], {"x": x}, ahead, threads)
 
+        case "silu":
+            x, b = inputs.biased(case)
+            nodes = [
+                _node("Add", "x b", "t"),
+                _node("Sigmoid", "t", "s"),
+                _node("Mul", "t s"),
+            ]
+            yield _graph(nodes, {"x": x}, {"b": b}, threads)
+        case "residual":
+            x, z = inputs.two(case)
+            nodes = [_node("Add", "x z", "t"), _node("Mul", "t half", "u"), _node("Relu", "u")]
+            yield _graph(nodes, {"x": x, "z": z}, {"half": np.float32(0.5)}, threads)
+        case "chain":
+            x, b = inputs.biased(case)
+            nodes = [
+                _node("Mul", "x a", "t"),
+                _node("Add", "t b", "u"),
+                _node("Relu", "u", "v"),
+                _node("Mul", "v v"),
+            ]
+            yield _graph(nodes, {"x": x}, {"a": np.full_like(b, 1.5), "b": b}, threads)
+
 
 def _node(name: str, given: str, gives: str = "y", **attributes: object) -> onnx.NodeProto:
     return helper.make_node(name, given.split(), [gives], **attributes)

@@ -31,6 +31,9 @@ def ways(case: Case, threads: int) -> Iterator[Way]:
         "dsblock": _block,
         "softmax": _softmax,
         "layernorm": _layer_norm,
+        "silu": _silu,
+        "residual": _residual,
+        "chain": _chain,
     }
     if kind in makers:
         yield from makers[kind](case)
@@ -135,3 +138,21 @@ def _layer_norm(case: Case) -> Iterator[Way]:
     x, width = torch.from_numpy(inputs.rows(case)), case["cols"]
     scale, offset = torch.ones(width), torch.zeros(width)
     yield _way("layer_norm", lambda: functional.layer_norm(x, (width,), scale, offset, 1e-5))
+
+
+def _silu(case: Case) -> Iterator[Way]:
+    x, b = (torch.from_numpy(a) for a in inputs.biased(case))
+    out = torch.empty_like(x)
+    yield _way("in place", lambda: functional.silu(torch.add(x, b, out=out), inplace=True))
+
+
+def _residual(case: Case) -> Iterator[Way]:
+    x, z = (torch.from_numpy(a) for a in inputs.two(case))
+    out = torch.empty_like(x)
+    yield _way("in place", lambda: torch.add(x, z, out=out).mul_(0.5).relu_())
+
+
+def _chain(case: Case) -> Iterator[Way]:
+    x, b = (torch.from_numpy(a) for a in inputs.biased(case))
+    a, out = torch.full_like(b, 1.5), torch.empty_like(x)
+    yield _way("in place", lambda: torch.addcmul(b, x, a, out=out).relu_().square_())

@@ -14,6 +14,7 @@ from math import gcd, prod
 from isamap.hw.accelerator import Accelerator
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.shape import ASSUMED_EXTENT, Shape
+from isamap.schedule.streams import Walks, walks
 from isamap.schedule.treatment import PACKED, Treatments, inputs, numeric
 
 WAY = 4096
@@ -29,12 +30,14 @@ class Crowding:
 
     ``rows`` has for each such access the bytes from one tile to the next, by variable.  A set holds
     ``ways`` lines of ``line`` bytes; a line that is fetched again costs ``fetch`` cycles.
+    ``walks`` are those of :mod:`isamap.schedule.streams`.
     """
 
     rows: tuple[tuple[tuple[str, int], ...], ...] = ()
     ways: int = 0
     line: int = LINE
     fetch: float = 0.0
+    walks: Walks = ()
     known: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict)
 
     def cycles(self, block: Dict[str, int]) -> float:
@@ -87,4 +90,5 @@ def crowding(
             # Rows of any other pitch spread over the sets.
             if any(gcd(step, WAY) >= 4 * line for _, step in outer):
                 found.append(outer)
-    return Crowding(tuple(found), cache.size // WAY, line, float(line / cache.read))
+    own = walks(shape, chosen, treatments)
+    return Crowding(tuple(found), cache.size // WAY, line, float(line / cache.read), own)

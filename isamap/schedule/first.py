@@ -24,6 +24,7 @@ from isamap.schedule.crowded import Crowding, crowding
 from isamap.schedule.inside import packed_inside
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, Steps, is_symbolic, read_shape
+from isamap.schedule.streams import too_many
 from isamap.schedule.threads import share
 from isamap.schedule.treatment import Treatments, inputs
 
@@ -157,6 +158,8 @@ def _score(
     results = prod(block[v] for v in shape.outputs)
     calls = prod(block.values())
     if calls > max(CALLS_IN_BODY, prod(block[v] for v in shape.reductions)):
+        return None
+    if too_many(crowd.walks, block):
         return None
     loads = 0.0
     resident: dict[str, list[int]] = {}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from fractions import Fraction
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statements_ahead
@@ -14,12 +15,16 @@ from isamap.lower.finish import KEPT, finishing
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
 
+HELD = Fraction(2, 3)
+"""The part of a cache that what is used again may take: as :mod:`isamap.lower.cost` has it."""
+
+
 def uncached(
     kernel: Kernel, accelerator: Accelerator, schedule: Schedule, settled: AbstractSet[int]
 ) -> Schedule:
     """Return the schedule in which results bypass the caches that cannot hold them anyway.
 
-    They are those of outputs that are larger than the largest cache, are written once and read by
+    They are those of outputs that the largest cache does not hold, are written once and read by
     nothing in the kernel, whose extents are bound.  Statements that are ``settled``, or say already
     how their results are stored, stay as they are.
     """
@@ -57,10 +62,10 @@ def _stored(kernel: Kernel, root: int, followers: Sequence[int]) -> tuple[str, .
 
 
 def _leaves(kernel: Kernel, name: str, cache: int) -> bool:
-    """Return whether an output is too large for a cache, written once and read by nothing."""
+    """Return whether an output does not stay in a cache, written once and read by nothing."""
     buffer: Buffer = next(b for b in kernel.buffers if b.name == name)
     size = product(buffer.shape).constant
-    if buffer.role != "out" or size is None or size * buffer.dtype.bytes <= cache:
+    if buffer.role != "out" or size is None or size * buffer.dtype.bytes <= HELD * cache:
         return False
     writers = [s for s in kernel.statements if s.target.buffer == name]
     return len(writers) == 1 and not any(name in _read(s) for s in kernel.statements)

@@ -14,7 +14,6 @@ from isamap.ir.statements import accesses
 from isamap.lower.finish import KEPT, finishing
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
-
 HELD = Fraction(2, 3)
 """The part of a cache that what is used again may take: as :mod:`isamap.lower.cost` has it."""
 

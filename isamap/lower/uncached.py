@@ -12,6 +12,7 @@ from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import accesses
 from isamap.lower.finish import KEPT, finishing
+from isamap.lower.lent import lent_places
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
 HELD = Fraction(2, 3)
@@ -23,20 +24,22 @@ def uncached(
 ) -> Schedule:
     """Return the schedule in which results bypass the caches that cannot hold them anyway.
 
-    They are those of outputs that the largest cache does not hold, are written once and read by
-    nothing in the kernel, whose extents are bound.  Statements that are ``settled``, or say already
-    how their results are stored, stay as they are.
+    They are those of outputs that the largest cache does not hold, are written once, hold nothing
+    else before, and are read by nothing in the kernel, whose extents are bound.  Statements that
+    are ``settled``, or say already how their results are stored, stay as they are.
     """
     cache = accelerator.largest_cache
     if cache is None or not any(entry.bypass for entry in accelerator.entries):
         return schedule
     apart = {*settled, *statements_ahead(kernel)}
+    lent = set(lent_places(kernel, schedule).values())
     own = list(schedule.statements)
     for root, one in enumerate(own):
         if one.within is not None or one.bypass is not None or root in apart:
             continue
         stored = _stored(kernel, root, schedule.followers(root))
-        if stored and _is_complete(one) and all(_leaves(kernel, name, cache) for name in stored):
+        leave = all(_leaves(kernel, name, cache) and name not in lent for name in stored)
+        if stored and leave and _is_complete(one):
             own[root] = replace(one, bypass=True)
     return Schedule(tuple(own))
 

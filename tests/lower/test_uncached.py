@@ -80,6 +80,19 @@ def test_what_is_too_large_for_all_caches_bypasses_them() -> None:
     )
 
 
+def test_what_lies_in_the_place_of_an_output_keeps_it_in_the_caches() -> None:
+    text = """kernel softmax(R = 4096, C = 1024) {
+      in X : f32[R, C]  local E : f32[R, C]  local S : f32[R]  out Y : f32[R, C]
+      E[r, c] = exp(X[r, c])
+      S[r] += E[r, c]
+      Y[r, c] = E[r, c] / S[r]
+    }"""
+    kernel = parse_module(text, "test.ir").kernels[0]
+    result = map_kernel(kernel, machine("x86_avx512"), Options())
+    assert result.lowered.lent
+    assert not any(stores(result.lowered))
+
+
 def test_sums_in_parts_stay_in_the_caches() -> None:
     text = """kernel gemm(M = 4097, N = 1024, K = 4096) {
       in A : f32[M, K]  in B : f32[K, N]  out C : f32[M, N]

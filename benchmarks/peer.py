@@ -12,6 +12,7 @@ several with nearly the same, that which keeps the units and the caches less bus
     ISAMAP_PEER_RECORDS=FILE    where its measurements are kept, and begun with
     ISAMAP_PEER_HW=NAME         another description than 'native'
     ISAMAP_PEER_LAYOUT=planes   a layout that is taken where it can be, whatever the estimate
+    ISAMAP_PEER_PERMIT=distribute   what kernels permit, too: Winograd's convolutions
 """
 
 import os
@@ -101,7 +102,7 @@ def machine() -> isamap.Accelerator:
 
 def map_text(text: str, threads: int, budget: str | None = None) -> isamap.Result:
     """Map a kernel, with a search if there is a budget for one."""
-    (kernel,) = parse_module(text).kernels
+    (kernel,) = parse_module(_permitting(text, os.environ.get("ISAMAP_PEER_PERMIT"))).kernels
     options = isamap.Options(threads=threads)
     if budget is not None:
         records = Path(os.environ.get("ISAMAP_PEER_RECORDS", RECORDS))
@@ -109,6 +110,14 @@ def map_text(text: str, threads: int, budget: str | None = None) -> isamap.Resul
         tune = BudgetType().convert(budget, None, None)
         options = isamap.Options(threads=threads, tune=tune, records=records)
     return isamap.map(kernel, machine(), options)
+
+
+def _permitting(text: str, more: str | None) -> str:
+    """Return a kernel that permits more."""
+    if not more:
+        return text
+    head, _, rest = text.partition(" {")
+    return f"{head}{', ' if ' permit ' in head else ' permit '}{more} {{{rest}"
 
 
 def _room(shape: tuple[int, ...], dtype: "np.dtype[np.generic]", number: int) -> "Array":

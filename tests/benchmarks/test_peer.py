@@ -190,3 +190,15 @@ def test_the_adapter_computes_every_family(
 
 def test_a_family_without_a_kernel_is_told(peer: Any) -> None:
     assert peer.make({"family": "gru_f32", "h": 8, "b": 1, "t": 2}, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ("kernel conv", "kernel conv permit distribute"),
+        ("kernel softmax permit no finite", "kernel softmax permit no finite, distribute"),
+    ],
+)
+def test_kernels_permit_what_the_environment_says(peer: Any, head: str, expected: str) -> None:
+    assert peer._permitting(f"{head} {{\n}}", "distribute") == f"{expected} {{\n}}"
+    assert peer._permitting(f"{head} {{\n}}", None) == f"{head} {{\n}}"

@@ -7,6 +7,7 @@ what it writes before it, nor writes it later.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from isamap.ir.index import Index
 from isamap.ir.nodes import Buffer, Kernel, Role, Statement
@@ -95,6 +96,7 @@ def weights(kernel: Kernel) -> tuple[float, ...]:
     return tuple(ONCE if n in first else 1.0 for n in range(len(kernel.statements)))
 
 
+@lru_cache(maxsize=1 << 14)
 def _uses(statement: Statement) -> Uses:
     target = statement.target
     parts = (*read_indices(target), *read_indices(statement.value), *_ranges(statement))

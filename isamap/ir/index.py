@@ -54,9 +54,10 @@ Monomial: TypeAlias = tuple[Atom, ...]
 class _Remembered(Hashed):
     """Room for what an index is asked again and again; no part of what it is."""
 
-    __slots__ = ("_names",)
+    __slots__ = ("_names", "_reads")
 
     _names: frozenset[str]
+    _reads: tuple["Read", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,18 +165,11 @@ class Index(_Remembered):
     @property
     def reads(self) -> tuple[Read, ...]:
         """The data-dependent atoms, nested ones included, inner before outer."""
-        found: list[Read] = []
-        for atom in self.atoms:
-            match atom:
-                case Div(value, _) | Mod(value, _):
-                    found += value.reads
-                case Read(_, indices):
-                    for index in indices:
-                        found += index.reads
-                    found.append(atom)
-                case Name():
-                    pass
-        return tuple(dict.fromkeys(found))
+        try:
+            return self._reads
+        except AttributeError:
+            object.__setattr__(self, "_reads", _reads(self.atoms))
+            return self._reads
 
     def coefficient(self, name: str) -> "Index":
         """Return the factor of ``name`` in the terms in which it occurs to the first power."""
@@ -301,6 +295,21 @@ def _names(terms: Iterable[tuple[Monomial, int]]) -> frozenset[str]:
                 case Read(_, indices):
                     found.update(*(index.names for index in indices))
     return frozenset(found)
+
+
+def _reads(atoms: Iterable[Atom]) -> tuple[Read, ...]:
+    found: list[Read] = []
+    for atom in atoms:
+        match atom:
+            case Div(value, _) | Mod(value, _):
+                found += value.reads
+            case Read(_, indices):
+                for index in indices:
+                    found += index.reads
+                found.append(atom)
+            case Name():
+                pass
+    return tuple(dict.fromkeys(found))
 
 
 def const(value: int) -> Index:

@@ -170,6 +170,17 @@ def test_what_was_asked_before_changes_no_answer(machine: Accelerator) -> None:
     ]
 
 
+def test_what_becomes_of_a_callers_places_changes_no_answer(machine: Accelerator) -> None:
+    """Where an operand is packed inside loops, its place is another one in each pass."""
+    producers, place = Producers(machine), Reference("array", var("x"))
+    places = {element(): place}
+    assert producers.make(element(), lanes(), places) is not None
+    places[element()] = replace(place, offset=var("x") - 16)
+    step = producers.make(element(), lanes(partial=True), {element(): place})
+    assert step is not None
+    assert [source for _, source in step.inputs] == [FromMemory(place)]
+
+
 def test_an_operation_without_an_instruction_is_refused(machine: Accelerator) -> None:
     expr = Op("*", (element("A"), element("B")), F32)
     assert made(machine, expr, lanes(), var("x")) is None

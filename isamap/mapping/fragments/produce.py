@@ -157,7 +157,8 @@ class Producers:
         """Return places with their number, equal ones with the same."""
         pairs = tuple(places.items())
         if pairs not in self._known:
-            self._known[pairs] = _Known(places, next(self._numbers))
+            # A copy: where operands are packed inside loops the caller's places change.
+            self._known[pairs] = _Known(dict(pairs), next(self._numbers))
         return self._known[pairs]
 
     def _make(

@@ -1,6 +1,6 @@
 """What the parts of one lowering share: the kernel, the machine, names and arrays."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.dtype import DType
@@ -28,6 +28,10 @@ class Context:
     def buffers(self) -> dict[str, Buffer]:
         """The kernel's buffers by name."""
         return {buffer.name: buffer for buffer in self.kernel.buffers}
+
+    def copy(self) -> "Context":
+        """Return the same with lists of its own, to go on with."""
+        return replace(self, arrays=[*self.arrays], names={*self.names}, _numbers={**self._numbers})
 
     def unique(self, name: str) -> str:
         """Return ``name``, or ``name`` with a number if it is taken, and take it."""

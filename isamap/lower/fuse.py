@@ -11,6 +11,7 @@ from isamap.ir.ahead import statements_ahead
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
+from isamap.lower.begun import Beginnings
 from isamap.lower.capacity import excess
 from isamap.lower.cost import Estimate, estimate
 from isamap.lower.finish import finishing
@@ -49,8 +50,10 @@ def fuse(
     are where ``schedule`` has them.  ScheduleError if ``schedule`` cannot be lowered.
     """
 
+    beginnings = Beginnings()
+
     def lowered(trial: Schedule) -> Fused:
-        code = lower(kernel, accelerator, trial, producers)
+        code = lower(kernel, accelerator, trial, producers, beginnings)
         return Fused(trial, code, estimate(code, accelerator, symbols))
 
     best = lowered(schedule)

@@ -7,6 +7,7 @@ from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import bind_extents, identity, zero_based
 from isamap.lower.apart import set_apart
+from isamap.lower.begun import Beginnings, Begun
 from isamap.lower.context import SYMBOL_RANGE, Context
 from isamap.lower.expand import expand
 from isamap.lower.finish import KEPT, Finishing, finishing
@@ -30,45 +31,27 @@ def lower(
     accelerator: Accelerator,
     schedule: Schedule,
     producers: Producers | None = None,
+    beginnings: Beginnings | None = None,
 ) -> LoweredKernel:
     """Return the lowered kernel.
 
     ``schedule`` has one entry per statement.  ``producers`` saves reading the machine's entries
-    again.  ScheduleError if some operand cannot be brought to its instruction.
+    again, ``beginnings`` lowering the first statements again where several schedules of one kernel
+    share them.  ScheduleError if some operand cannot be brought to its instruction.
     """
     bound = bind_extents(kernel)
-    context = Context(bound, accelerator, producers or Producers(accelerator))
-    context.names |= {b.name for b in bound.buffers} | {e.name for e in bound.extents}
-    context.names |= {v.name for statement in bound.statements for v in statement.variables}
-    for buffer in bound.buffers:
-        size = product(buffer.shape)
-        array = Array(buffer.name, buffer.role, buffer.dtype, size, contents=buffer.contents)
-        context.arrays.append(array)
+    known = beginnings.longest(schedule) if beginnings is not None else None
+    start, begun = known or (0, _begin(bound, accelerator, producers))
     lent = lent_places(bound, schedule)
-    groups: list[list[tuple[Node, ...]]] = []
-    rounds: list[Index] = []
-    firsts: list[int] = []
-    written: set[str] = set()
-    for number, own in enumerate(schedule.statements):
-        statement = bound.statements[number]
-        if own.within is not None:
-            continue
-        after = _finishing(bound, number, schedule.followers(number))
-        if own.along is not None:
-            _look_at_rounds(bound, schedule, number)
-        nodes = lower_statement(context, statement, own, written, after)
-        if own.along is None:
-            groups.append([nodes])
-            rounds.append(_rounds(own))
-            firsts.append(number)
-        else:
-            groups[-1].append(nodes)
-        written |= {finish.target.buffer for finish in after.finishes}
-        if after.kept:
-            written.add(statement.target.buffer)
+    for number, own in enumerate(schedule.statements[start:], start):
+        if own.within is None:
+            _go_on(begun, schedule, number)
+        if beginnings is not None:
+            beginnings.keep(schedule, number + 1, begun)
+    context, written = begun.context, begun.written
     entries = {entry.name: entry for entry in accelerator.entries}
     body: list[Node] = []
-    for group, first, count in zip(groups, firsts, rounds, strict=True):
+    for group, first, count in zip(begun.groups, begun.firsts, begun.rounds, strict=True):
         if len(group) == 1:
             body += group[0]
         else:
@@ -91,6 +74,36 @@ def lower(
     is_shared = any(level.parallel for own in schedule.statements for level in own.levels)
     whole = share_copies(apart) if is_shared else apart
     return number_registers(whole, accelerator)
+
+
+def _begin(bound: Kernel, accelerator: Accelerator, producers: Producers | None) -> Begun:
+    context = Context(bound, accelerator, producers or Producers(accelerator))
+    context.names |= {b.name for b in bound.buffers} | {e.name for e in bound.extents}
+    context.names |= {v.name for statement in bound.statements for v in statement.variables}
+    for buffer in bound.buffers:
+        size = product(buffer.shape)
+        array = Array(buffer.name, buffer.role, buffer.dtype, size, contents=buffer.contents)
+        context.arrays.append(array)
+    return Begun(context)
+
+
+def _go_on(begun: Begun, schedule: Schedule, number: int) -> None:
+    """Lower one statement that has loops of its own, and what is computed in its registers."""
+    bound, own = begun.context.kernel, schedule.statements[number]
+    statement = bound.statements[number]
+    after = _finishing(bound, number, schedule.followers(number))
+    if own.along is not None:
+        _look_at_rounds(bound, schedule, number)
+    nodes = lower_statement(begun.context, statement, own, begun.written, after)
+    if own.along is None:
+        begun.groups.append([nodes])
+        begun.rounds.append(_rounds(own))
+        begun.firsts.append(number)
+    else:
+        begun.groups[-1].append(nodes)
+    begun.written |= {finish.target.buffer for finish in after.finishes}
+    if after.kept:
+        begun.written.add(statement.target.buffer)
 
 
 def _rounds(own: StatementSchedule) -> Index:

@@ -3,11 +3,13 @@
     python benchmarks/time_to_solution.py                            # isamap alone
     python benchmarks/time_to_solution.py --tvm-python TVM/python    # and TVM, on the same core
     python benchmarks/time_to_solution.py --tvm-python TVM/python --write  # renews the page
+    python benchmarks/time_to_solution.py --out FILE ...   # goes on where it was stopped
 
 The clock starts before the kernel is read.  A search is where it ends once the best call of those
 measured until then takes at most 3 % longer than the best of all.  One core for each search, one
-after the other; see beside/tvm_search.py for what TVM needs.  ``--write`` renews the table in
-docs/performance.md and draws the curves (the extra ``plots``).
+after the other, so that the calls of both do not compare; see beside/tvm_search.py for what TVM
+needs.  ``--write`` renews the table in docs/performance.md and draws the curves (the extra
+``plots``).
 """
 
 import argparse
@@ -20,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
+from typing import TypeAlias
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "performance.md"
@@ -166,26 +169,51 @@ def tvm_search(case: Case, python: str, trials: int) -> Curve:
     return best_so_far([(line["at"], line["best"]) for line in lines])
 
 
-def table(found: Sequence[tuple[Case, Curve, Curve | None]]) -> list[str]:
+Row: TypeAlias = tuple[Case, Curve, Curve | None]
+"""A case, isamap's search, and TVM's if there was one."""
+
+
+def keep(path: Path | None, row: Row) -> None:
+    """Append the curves of a case to a file."""
+    if path is not None:
+        case, own, other = row
+        line = {"case": case.name, "own": own.points, "other": other and other.points}
+        with path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def kept(path: Path | None, case: Case) -> Row | None:
+    """Return the curves of a case that a file has."""
+    if path is None or not path.exists():
+        return None
+    for line in map(json.loads, path.read_text().splitlines()):
+        if line["case"] == case.name:
+            own, other = line["own"], line["other"]
+            curves = [Curve(tuple((at, best) for at, best in one)) for one in (own, other) if one]
+            return case, curves[0], curves[1] if other else None
+    return None
+
+
+def table(found: Sequence[Row]) -> list[str]:
     """Return the lines of a table."""
     lines = [
         "| case | isamap: within 3 % after | of | best call "
-        "| TVM: within 3 % after | of | best call | time, isamap / TVM | speed, isamap / TVM |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| TVM: within 3 % after | of | best call | time, isamap / TVM |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for case, own, other in found:
         cells = [case.name, f"{own.near:.0f} s", f"{own.end:.0f} s", f"{own.best * 1e6:.4g} us"]
         if other is None:
-            cells += ["-"] * 5
+            cells += ["-"] * 4
         else:
             cells += [f"{other.near:.0f} s", f"{other.end:.0f} s", f"{other.best * 1e6:.4g} us"]
-            cells += [f"{own.near / other.near:.2f}", f"{other.best / own.best:.2f}"]
+            cells.append(f"{own.near / other.near:.2f}")
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
-def draw(found: Sequence[tuple[Case, Curve, Curve | None]]) -> None:
-    """Draw the curves: the final best of both as 1, so that higher is faster."""
+def draw(found: Sequence[Row]) -> None:
+    """Draw the curves: the final best of each as 1.  Their calls were not timed side by side."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -196,15 +224,14 @@ def draw(found: Sequence[tuple[Case, Curve, Curve | None]]) -> None:
         1, len(found), figsize=(3.2 * len(found), 3.0), sharey=True, squeeze=False
     )
     for (case, own, other), at in zip(found, axes[0], strict=True):
-        least = min(own.best, other.best if other else own.best)
         for name, curve in (("isamap", own), ("TVM MetaSchedule", other)):
             if curve is not None:
                 seconds, best = zip(*curve.points, strict=True)
-                at.step(seconds, [least / b for b in best], where="post", label=name)
+                at.step(seconds, [curve.best / b for b in best], where="post", label=name)
         at.set_title(case.name, fontsize=9)
         at.set_xlabel("seconds of search")
         at.set_xscale("log")
-    axes[0][0].set_ylabel("speed of the best call so far")
+    axes[0][0].set_ylabel("speed of the best call so far, of its last")
     axes[0][0].legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(PLOT, metadata={"Date": None})
@@ -226,15 +253,20 @@ def main() -> None:
     parser.add_argument("--tvm-python", help="the Python of an environment that has TVM")
     parser.add_argument("--only", default="", help="cases whose names have this in them")
     parser.add_argument("--core", type=int, default=0, help="the core that everything runs on")
+    parser.add_argument("--out", type=Path, help="keep the curves there; those it has are not run")
     parser.add_argument("--write", action="store_true", help="renew the page and its plot")
     given = parser.parse_args()
     os.sched_setaffinity(0, {given.core})
     found = []
     for case in (case for case in CASES if given.only in case.name):
-        own = own_search(case, given.seconds)
-        other = tvm_search(case, given.tvm_python, given.trials) if given.tvm_python else None
-        found.append((case, own, other))
-        print("\n".join(table(found[-1:])[-1:] if len(found) > 1 else table(found)), flush=True)
+        row = kept(given.out, case)
+        if row is None:
+            own = own_search(case, given.seconds)
+            other = tvm_search(case, given.tvm_python, given.trials) if given.tvm_python else None
+            row = (case, own, other)
+            keep(given.out, row)
+        found.append(row)
+        print("\n".join(table(found)[-1:] if len(found) > 1 else table(found)), flush=True)
     if given.write and found:
         draw(found)
         write([*table(found), "", "![curves of both searches](time-to-solution.svg)"])

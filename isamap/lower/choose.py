@@ -20,6 +20,7 @@ from isamap.mapping.needles.pattern import size
 from isamap.schedule.first import first_schedule
 from isamap.schedule.rank import Ranked, Ranking
 from isamap.schedule.schedule import Schedule, StatementSchedule
+from isamap.schedule.spread import spread
 
 RANKED = 512
 """Mappings of one statement that are ranked by a closed form."""
@@ -37,12 +38,16 @@ ALIKE = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A mapping with its first schedule and estimate, or the reason why it has none."""
+    """A mapping with its first schedule and estimate, or the reason why it has none.
+
+    ``spread`` are the bytes over which fragments lie (:func:`isamap.schedule.spread.spread`).
+    """
 
     mapping: matching.Mapping
     schedule: StatementSchedule | None
     estimate: Estimate | None
     reason: str = ""
+    spread: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,9 @@ def alternatives(
             continue
         scheduled += 1
         best = min(best, cycles)
-        found.append(Alternative(mapping, schedule, estimate(lowered, accelerator, symbols)))
+        made = estimate(lowered, accelerator, symbols)
+        wide = spread(schedule, {buffer.name: buffer for buffer in alone.buffers})
+        found.append(Alternative(mapping, schedule, made, spread=wide))
     return tuple(found)
 
 
@@ -200,19 +207,19 @@ def by_preference(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]
 
     That is by estimate; among those within :data:`ALIKE` of the best, the instruction that does
     more of the statement comes first, and then the one that is busy for less time: where memory
-    bounds them all, the data may be in a cache.
+    bounds them all, the data may be in a cache.  The least spread decides between equal ones.
     """
-    known = [(a.estimate, a.schedule) for a in found if a.estimate and a.schedule]
-    least = min((estimate.cycles for estimate, _ in known), default=0.0)
+    known = [(a.estimate, a.schedule, a.spread) for a in found if a.estimate and a.schedule]
+    least = min((estimate.cycles for estimate, _, _ in known), default=0.0)
 
-    def rank(item: tuple[Estimate, StatementSchedule]) -> tuple[int, float, float]:
-        estimate, schedule = item
+    def rank(item: tuple[Estimate, StatementSchedule, int]) -> tuple[int, float, float, int]:
+        estimate, schedule, wide = item
         if estimate.cycles > ALIKE * least:
-            return 1, estimate.cycles, estimate.busy
+            return 1, estimate.cycles, estimate.busy, wide
         covered = size(schedule.mapping.matching.needle.value)
-        return -covered, estimate.busy, estimate.cycles
+        return -covered, estimate.busy, estimate.cycles, wide
 
-    return tuple(schedule for _, schedule in sorted(known, key=rank))
+    return tuple(schedule for _, schedule, _ in sorted(known, key=rank))
 
 
 def _no_mapping(

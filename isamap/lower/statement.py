@@ -25,6 +25,7 @@ from isamap.mapping.tiles.operand import (
     fragment,
     operand_digits,
     packed,
+    spare_rows,
     taken_access,
 )
 from isamap.mapping.tiles.shared import accesses_of, brought, gathered
@@ -156,7 +157,7 @@ class StatementLowering:
         )
         if treatment == "direct":
             return found
-        found = self._unguarded(access, found)
+        found = self._unguarded(access, found, operand if treatment == "padded" else None)
         if treatment == "padded" or (operand, access) in {(o, a) for _, o, a in self._later}:
             return found
         return self._packed(operand, access, found)
@@ -217,14 +218,19 @@ class StatementLowering:
             self._rooms[operand, access] = name
         return self._rooms[operand, access]
 
-    def _unguarded(self, access: Access, found: Reference) -> Reference:
-        """Return where an access finds its elements without leaving its buffer."""
+    def _unguarded(self, access: Access, found: Reference, operand: str | None = None) -> Reference:
+        """Return where an access finds its elements without leaving its buffer.
+
+        Whole fragments of an ``operand`` may be read there.
+        """
         buffer = self.context.buffers[access.buffer]
         if found.guards:
             layout = padded(f"{buffer.name}_padded", access, self.extents)
             if layout is None:
                 raise _bad(f"the reach of {buffer.name} has no closed form: it cannot be padded")
             size = product(layout.shape)
+            if operand is not None:
+                size += spare_rows(self.mapping, operand, layout.reference(), self.extents)
             layout = replace(layout, array=self.context.workspace(layout.array, access.dtype, size))
             self.copies.append(padded_copy(self.context, layout))
             found = layout.reference()

@@ -108,6 +108,22 @@ def test_a_padded_convolution_is_computed_by_tiles() -> None:
         np.testing.assert_array_equal(result.compile().call(arrays)["Y"], expected)
 
 
+def test_rows_behind_a_padded_copy_are_read_whole() -> None:
+    text = CONVOLUTION.replace("C = 40", "C = 64")
+    result = mapped(text, "tdpbusd")
+    own = result.schedule.statements[0]
+    assert own.operands[0] == "padded"
+    # Along w, whose elements lie closer than along h; of the last tile 5 rows are in use.
+    assert own.mapping.tile["w"] == 16
+    assert "tile_load_u8" in instructions(result)
+    assert "tile_part_u8" not in instructions(result)
+    arrays = inputs(result)
+    expected = interpret(result.kernel, arrays)["Y"]
+    found = run_lowered(result.lowered, machine(), arrays, kernel=result.kernel)["Y"]
+    np.testing.assert_array_equal(found, expected)
+    assert prove_result(result).verdict != "refuted"
+
+
 @pytest.mark.parametrize(
     ("a", "b", "total", "out", "value"),
     [

@@ -70,7 +70,7 @@ def fit_or_why(
         own = const(0)
         for index, pitch in zip(access.indices, declared, strict=True):
             own += index.coefficient(axis) * pitch
-        whole = packed or not fragment.has_dead(dim)
+        whole = packed or not fragment.has_dead(dim) or _spares(fragment, dim, reference, storing)
         reach = fragment.shape[dim] if packed else fragment.extent(dim)
         wanted = const(reference.dense_pitch(dim)) if packed else reference.stride(fragment, dim)
         if wanted is None:
@@ -104,6 +104,17 @@ def fit_or_why(
     if entry.constraints and (text := _broken(entry, axes, fragment, packed, limits, pitches)):
         return f"its constraint {text} may not hold"
     return Fit(tuple(limits.items()), tuple(pitches.items()))
+
+
+def _spares(fragment: Fragment, dim: int, reference: Reference, storing: bool) -> bool:
+    """Return whether dead rows of a fragment may be read with those in use.
+
+    Along a contiguous dimension they are left out: a mask costs nothing there.
+    """
+    if storing or not reference.roomy or dim in fragment.filled:
+        return False
+    pitch = reference.stride(fragment, dim)
+    return pitch is not None and pitch.constant not in (None, 1) and _is_rectangular(fragment, dim)
 
 
 def _broken(

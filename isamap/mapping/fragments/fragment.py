@@ -61,6 +61,8 @@ class Reference:
     that shape in row-major order, dead elements included, and ``offset`` is where one begins.
     Along the dimensions ``repeated`` of these one element stands for all.
     Where a condition of ``guards`` is negative the element is ``pad``.  ``alignment`` is in bytes.
+    The array is ``roomy`` if it does not end with the last element in use: whole fragments may be
+    read, as if the rows that are missing from the last ones were there.
     """
 
     array: str
@@ -70,6 +72,7 @@ class Reference:
     pad: Literal | None = None
     alignment: int = 1
     repeated: frozenset[int] = frozenset()
+    roomy: bool = False
 
     @property
     def laid_out(self) -> tuple[int, ...]:

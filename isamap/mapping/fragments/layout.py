@@ -49,7 +49,8 @@ class PaddedLayout:
         """Return where the access finds its elements in the copy."""
         pitches = row_major(self.shape)
         indices = zip(self.access.indices, self.low, pitches, strict=True)
-        return Reference(self.array, total((i - low) * pitch for i, low, pitch in indices))
+        offset = total((i - low) * pitch for i, low, pitch in indices)
+        return Reference(self.array, offset, roomy=True)
 
 
 @dataclass(frozen=True, slots=True)

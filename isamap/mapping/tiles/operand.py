@@ -8,7 +8,7 @@ from isamap.ir.index import Index, const, total, var
 from isamap.ir.nodes import Access, Buffer, Literal
 from isamap.ir.statements import names as names_in
 from isamap.mapping.axes.seen import seen_at
-from isamap.mapping.fragments.fragment import Digit, Fragment
+from isamap.mapping.fragments.fragment import Digit, Fragment, Reference
 from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit
 from isamap.mapping.laws.positions import digits, levelled, piece_digits
 from isamap.mapping.matching import Axis, Mapping, Matching, Needle
@@ -157,6 +157,24 @@ def fragment(
         filled_dims(mapping, operand) if filler is not None else frozenset(),
         filler,
     )
+
+
+def spare_rows(
+    mapping: Mapping, operand: str, reference: Reference, extents: Dict[str, Index]
+) -> Index:
+    """Return the elements behind those in use that are read where whole fragments are read.
+
+    ``extents`` are those of the statement's variables.
+    """
+    ragged = {v for v, tile in mapping.tile.items() if not _divides(tile, extents[v])}
+    found = fragment(mapping, operand, frozenset(ragged), None)
+    spare = const(0)
+    for dim, size in enumerate(found.shape) if found is not None else ():
+        assert found is not None
+        pitch = reference.stride(found, dim)
+        if pitch is not None and pitch.constant not in (None, 1) and found.has_dead(dim):
+            spare += (size - 1) * abs(pitch.constant or 0)
+    return spare
 
 
 def dense_fragment(mapping: Mapping, operand: str) -> Fragment | None:

@@ -38,8 +38,8 @@ from beside.record import Record
 from beside.report import details, notes, put, summary
 from beside.rounds import measure, renewed, revived, told
 
-VECTORS = "AVX512_CORE_FP16"
-"""oneDNN's name of the last instruction set before the one with tiles."""
+WITHOUT_TILES = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_FP16", "ISAMAP_PEER_HW": "x86_avx512"}
+"""The last instruction set before the one with tiles, as oneDNN and as isamap call it."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -76,8 +76,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--no-tiles",
         action="store_true",
-        help="peaks of vectors alone, and oneDNN without tiles of matrices (AMX); ONNX Runtime "
-        "cannot be told: leave it out with --peers",
+        help="peaks of vectors alone, oneDNN and isamap without tiles of matrices (AMX); ONNX "
+        "Runtime cannot be told: leave it out with --peers",
     )
     made.add_argument("--json", type=Path, help="file for everything that was measured")
     made.add_argument("--markdown", type=Path, help="file for a line for each family")
@@ -94,7 +94,7 @@ def main(words: Sequence[str] | None = None) -> int:
     made = parser()
     given = made.parse_args(words)
     cores = _cores(made, given.cores, given.threads)
-    extra = {"ONEDNN_MAX_CPU_ISA": VECTORS} if given.no_tiles else {}
+    extra = dict(WITHOUT_TILES) if given.no_tiles else {}
     extra |= dict(pair.partition("=")[::2] for pair in given.env)
     try:
         peers = chosen(given.peers)

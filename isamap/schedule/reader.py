@@ -17,6 +17,7 @@
           | "within" STATEMENT
           | "along" STATEMENT
     early: ACCESS ["as" NAME] [INT "of" VARIABLE]
+    AXIS: NAME ("*" NAME)*
     forms: EXPR | "[" EXPR ("," EXPR)* "]"
     STATEMENT: NAME | NAME#INT
 
@@ -355,7 +356,12 @@ class _Reader:
         return operand, self._expression("an expression of the body")
 
     def _axis(self) -> tuple[Word, tuple[Word, ...]]:
+        first = self._next
         axis = self._name("the name of an axis")
+        while self._skip("*"):
+            last = self._next
+            part = self._name("the name of an axis")
+            axis = Word(f"{axis.text}*{part.text}", self._span(first, last))
         self._expect("<-")
         if not self._skip("["):
             return axis, (self._expression("a form"),)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import isamap
+from isamap.diagnostics import Source
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.native import runnable
 from isamap.interp.run import interpret
@@ -25,7 +26,9 @@ from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.prove import prove_result
 from isamap.pipeline.result import Result
+from isamap.pipeline.schedule_text import schedule_text
 from isamap.proof.walk import sites
+from isamap.schedule.reader import parse_schedule
 from isamap.sim.lowered import run_lowered
 from isamap.text.load import parse_module
 
@@ -171,6 +174,15 @@ def test_tiles_are_chosen_where_they_are_faster(name: str, size: int) -> None:
       C[m, n] += {c}(A[m, k]) * {c}(B[k, n])
     }}"""
     assert name in instructions(mapped(text))
+
+
+def test_a_schedule_with_tiles_is_read_as_it_was_written() -> None:
+    result = product("tdpbf16ps", 40, 32, 64, "const")
+    text = schedule_text(result)
+    assert "k*p <- k" in text
+    written = parse_schedule(Source("x.schedule", text))
+    again = map_kernel(result.kernel, machine(), Options(schedule=written, rewrite=()))
+    assert again.schedule == result.schedule
 
 
 def test_what_tiles_do_not_compute_is_left_to_vectors() -> None:

@@ -107,14 +107,10 @@ def fit_or_why(
 
 
 def _spares(fragment: Fragment, dim: int, reference: Reference, storing: bool) -> bool:
-    """Return whether dead rows of a fragment may be read with those in use.
-
-    Along a contiguous dimension they are left out: a mask costs nothing there.
-    """
+    """Return whether dead rows of a fragment may be read with those in use."""
     if storing or not reference.roomy or dim in fragment.filled:
         return False
-    pitch = reference.stride(fragment, dim)
-    return pitch is not None and pitch.constant not in (None, 1) and _is_rectangular(fragment, dim)
+    return reference.row_pitch(fragment, dim) > 0 and _is_rectangular(fragment, dim)
 
 
 def _broken(

@@ -102,3 +102,13 @@ class Reference:
                 return None
             reach *= digit.tile
         return const(0) if pitch is None else pitch
+
+    def row_pitch(self, fragment: Fragment, dim: int) -> int:
+        """Return the known pitch between rows along a dimension; 0 where there are no such rows.
+
+        Contiguous elements are no rows: a mask that leaves some out costs nothing there.  Nor is a
+        dimension on which nothing lies: no pitch is agreed on for its dead elements.
+        """
+        pitch = self.stride(fragment, dim)
+        constant = None if pitch is None else pitch.constant
+        return constant if constant is not None and constant > 1 else 0

@@ -168,13 +168,12 @@ def spare_rows(
     """
     ragged = {v for v, tile in mapping.tile.items() if not _divides(tile, extents[v])}
     found = fragment(mapping, operand, frozenset(ragged), None)
-    spare = const(0)
+    spare = 0
     for dim, size in enumerate(found.shape) if found is not None else ():
         assert found is not None
-        pitch = reference.stride(found, dim)
-        if pitch is not None and pitch.constant not in (None, 1) and found.has_dead(dim):
-            spare += (size - 1) * abs(pitch.constant or 0)
-    return spare
+        if found.has_dead(dim):
+            spare += (size - 1) * reference.row_pitch(found, dim)
+    return const(spare)
 
 
 def dense_fragment(mapping: Mapping, operand: str) -> Fragment | None:

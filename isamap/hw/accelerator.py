@@ -22,11 +22,13 @@ class Storage:
     ``numbered``.  With ``within`` they are parts of another storage's registers, or made of several
     of them.  ``scratchpad``: ``size`` bytes, placed by the schedule.
     ``cache``: ``size`` bytes, only the cost model sees it.  ``memory``: what C pointers reach.
-    ``immediate``: constants written into the instruction.  ``read`` and ``write`` are bytes a cycle
-    to and from the next larger storage; ``latency`` is in cycles.  Storages are ordered from the
-    nearest to the farthest.  ``prefetch`` is the C template that brings the line at ``{address}``,
-    an unsigned integer, into a cache.  ``fence`` is the C text after which other threads see what
-    was written to a memory past the caches.
+    ``immediate``: constants written into the instruction.  ``read`` and ``write`` are the bytes a
+    cycle at which a cache or memory is read and written by what is nearer, and at which registers
+    and scratchpads are filled and emptied; ``latency`` is in cycles.  Storages are ordered from the
+    nearest to the farthest.  A set of a cache holds ``ways`` lines of ``line`` bytes, and hardware
+    brings by itself what so many ``streams`` through memory will need.  ``prefetch`` is the C
+    template that brings the line at ``{address}``, an unsigned integer, into a cache.  ``fence`` is
+    the C text after which other threads see what was written to a memory past the caches.
 
     C text that code with registers of the storage needs: ``permit`` is an expression, looked at
     once in each call, that is 0 where they cannot be used; ``enter`` and ``leave`` are statements
@@ -42,6 +44,8 @@ class Storage:
     banks: int = 1
     alignment: int = 1
     line: int | None = None
+    ways: int | None = None
+    streams: int | None = None
     read: Fraction | None = None
     write: Fraction | None = None
     latency: Fraction = Fraction(0)
@@ -68,10 +72,11 @@ class Entry:
     """An instruction with what it costs and how it is written.
 
     ``throughput`` is cycles per instruction when many are in flight, ``latency`` cycles from
-    operands to result.  ``units`` names the units that it occupies, for ``throughput`` cycles of
-    one of them. ``emit`` is the C template: ``{operand}`` is a register's variable or number, a
-    pointer to the first element of an operand in memory, or a literal; ``{extent}`` an integer
-    expression; ``{T}`` the name of the type bound to a type parameter; doubled braces are braces.
+    operands to result.  ``units`` has the cycles for which it occupies units, by name: those of one
+    unit, divided by how many there are of its kind.  ``emit`` is the C template: ``{operand}`` is a
+    register's variable or number, a pointer to the first element of an operand in memory, or a
+    literal; ``{extent}`` an integer expression; ``{T}`` the name of the type bound to a type
+    parameter; doubled braces are braces.
     ``align`` gives the bytes to which an operand in memory must be aligned.  ``same`` are operands
     that must be one register, ``constraints`` what must hold of axes and extents at every use.
     ``bypass`` is the template of the same store past the caches, for what is not soon used again.
@@ -80,7 +85,7 @@ class Entry:
     instruction: Instruction
     throughput: Fraction
     latency: Fraction
-    units: tuple[str, ...] = ()
+    units: Mapping[str, Fraction] = field(default_factory=dict)
     emit: str | None = None
     align: Mapping[str, int] = field(default_factory=dict)
     energy: Fraction | None = None
@@ -102,6 +107,11 @@ class Entry:
     def name(self) -> str:
         """The instruction's name, unique in the description."""
         return self.instruction.name
+
+    @property
+    def busy(self) -> Mapping[str, Fraction]:
+        """The cycles for which it occupies units; what names none has one of its own."""
+        return self.units or {self.name: self.throughput}
 
     def storage(self, operand: str) -> str:
         """Return the storage in which an operand lives."""

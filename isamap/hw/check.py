@@ -25,7 +25,10 @@ _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
         frozenset({"size"}),
         frozenset({"banks", "alignment", "latency", "read", "write"}),
     ),
-    "cache": (frozenset({"size"}), frozenset({"line", "latency", "read", "write", "prefetch"})),
+    "cache": (
+        frozenset({"size"}),
+        frozenset({"line", "ways", "streams", "latency", "read", "write", "prefetch"}),
+    ),
     "memory": (frozenset(), frozenset({"alignment", "latency", "read", "write", "fence"})),
     "immediate": (frozenset(), frozenset()),
 }
@@ -36,11 +39,15 @@ _BRACE = "a single brace: braces of C are doubled, '{{' or '}}'"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What entries are checked against: the storages and units of the whole description."""
+    """What entries are checked against: the storages and units of the whole description.
+
+    ``merged`` has the units that are another one, and which.
+    """
 
     storages: Mapping[str, Storage]
     units: Mapping[str, int]
     compiles: bool
+    merged: Mapping[str, str]
 
 
 def check_storage(document: Document, name: str, model: StorageModel) -> Iterator[Diagnostic]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -118,11 +118,12 @@ def _build(chain: tuple[Document, ...], trusted: bool) -> Accelerator:
     own = chain[0].model
     storages = _merge_storages(chain, collector)
     units = {name: n for document in reversed(chain) for name, n in document.model.units.items()}
+    merged = _merged_units(chain, units, collector)
     toolchain = _merge_toolchain(chain, collector)
     clock = _inherited(chain, "clock")
     if clock is None:
         collector.add(fail("E105", "'clock' is missing", chain[0].root.span))
-    machine = Machine({s.name: s for s in storages}, units, toolchain is not None)
+    machine = Machine({s.name: s for s in storages}, units, toolchain is not None, merged)
     entries = _merge_entries(chain, machine, collector)
     if not entries and not collector.errors:
         message = "the description has no instructions"
@@ -134,7 +135,7 @@ def _build(chain: tuple[Document, ...], trusted: bool) -> Accelerator:
         name=own.name,
         title=own.title,
         storages=storages,
-        units=tuple(Unit(name, count) for name, count in units.items()),
+        units=tuple(Unit(name, count) for name, count in units.items() if name not in merged),
         entries=entries,
         toolchain=toolchain,
         clock=clock,
@@ -167,8 +168,15 @@ def _merge_storages(chain: tuple[Document, ...], collector: Collector) -> tuple[
     for document in chain:
         for name in document.model.storages:
             collector.extend(check_within(document, name, merged))
-    # Own storages first would put an inherited register file behind an own cache.
-    return tuple(sorted(merged.values(), key=lambda storage: _DISTANCE[storage.kind]))
+    # Own storages first would put an inherited register file behind an own cache, and an inherited
+    # first cache behind an own second one.
+    inherits = len(chain) > 1
+    return tuple(sorted(merged.values(), key=lambda s: (_DISTANCE[s.kind], inherits * _reach(s))))
+
+
+def _reach(storage: Storage) -> int:
+    """Return the bytes of a cache: the larger it is, the farther away."""
+    return storage.size or 0 if storage.kind == "cache" else 0
 
 
 def _storage(document: Document, name: str, model: StorageModel) -> Storage:
@@ -182,6 +190,8 @@ def _storage(document: Document, name: str, model: StorageModel) -> Storage:
         banks=model.banks,
         alignment=model.alignment,
         line=model.line,
+        ways=model.ways,
+        streams=model.streams,
         read=model.read,
         write=model.write,
         latency=model.latency,
@@ -194,6 +204,26 @@ def _storage(document: Document, name: str, model: StorageModel) -> Storage:
         leave=model.leave.strip("\n"),
         span=document.key_span("storages", name),
     )
+
+
+def _merged_units(
+    chain: tuple[Document, ...], units: Mapping[str, int], collector: Collector
+) -> dict[str, str]:
+    """Return the units that are another one, and which; the nearest description's word counts."""
+    merged: dict[str, str] = {}
+    for document in chain:
+        own = document.model.merge
+        for name, other in own.items():
+            span = document.span("merge", name)
+            for unit in (name, other):
+                if unit not in units:
+                    known = f"the units are: {', '.join(units) or 'none'}"
+                    collector.add(fail("E113", f"unknown unit '{unit}'", span, known))
+            if other in own:
+                text = f"'{other}' is merged into another unit itself"
+                collector.add(fail("E113", text, span, f"write '{name}: {own[other]}'"))
+            merged.setdefault(name, other)
+    return merged
 
 
 def _merge_toolchain(chain: tuple[Document, ...], collector: Collector) -> Toolchain | None:
@@ -232,7 +262,8 @@ def _merge_entries(
             for instruction in _instructions(document, index, machine, collector):
                 constraints, faults = parsed_constraints(document, index, model, instruction)
                 collector.extend(faults)
-                entry = replace(_entry(document.model, model, instruction), constraints=constraints)
+                entry = _entry(document.model, model, instruction, machine)
+                entry = replace(entry, constraints=constraints)
                 collector.extend(check_entry(document, index, entry, machine))
                 entries.append((index, entry))
             if len(merged) + len(entries) > _MAX_INSTRUCTIONS:
@@ -265,13 +296,20 @@ def _instructions(
 
 
 def _entry(
-    description: DescriptionModel, model: InstructionModel, instruction: Instruction
+    description: DescriptionModel,
+    model: InstructionModel,
+    instruction: Instruction,
+    machine: Machine,
 ) -> Entry:
+    units: dict[str, Fraction] = {}
+    for unit in model.units:
+        own = machine.merged.get(unit, unit)
+        units[own] = units.get(own, Fraction(0)) + model.throughput / machine.units.get(own, 1)
     return Entry(
         instruction=instruction,
-        throughput=model.throughput,
+        throughput=max(units.values(), default=model.throughput),
         latency=model.latency,
-        units=model.units,
+        units=units,
         emit=model.emit,
         bypass=model.bypass,
         align=dict(model.align),

@@ -187,8 +187,20 @@ class StorageModel(Model):
     banks: Count = Field(1, description="scratchpad: banks that are accessed side by side")
     alignment: Power = Field(1, description="bytes to which what lies here is aligned")
     line: Count | None = Field(None, description="cache: bytes of a line")
-    read: Rate | None = Field(None, description="rate from the next farther storage")
-    write: Rate | None = Field(None, description="rate to the next farther storage")
+    ways: Count | None = Field(None, description="cache: lines in a set")
+    streams: Count | None = Field(
+        None, description="cache: walks through memory whose next lines hardware brings by itself"
+    )
+    read: Rate | None = Field(
+        None,
+        description="cache, memory: rate at which it is read; registers, scratchpad: at which "
+        "they are filled",
+    )
+    write: Rate | None = Field(
+        None,
+        description="cache, memory: rate at which it is written; registers, scratchpad: at which "
+        "they are emptied",
+    )
     latency: Cycles = Field(Fraction(0), description="cycles until what is read arrives")
     types: dict[Type, Text] = Field(
         default_factory=dict, description="registers: the C type that holds each element type"
@@ -268,6 +280,10 @@ class DescriptionModel(Model):
     features: Words = Field((), description="CPU features (/proc/cpuinfo) that the code needs")
     units: dict[Name, Count] = Field(
         default_factory=dict, description="execution units and how many there are of each"
+    )
+    merge: dict[Name, Name] = Field(
+        default_factory=dict,
+        description="units that are another one here: what occupies the first occupies the second",
     )
     storages: dict[Name, StorageModel] = Field(
         default_factory=dict, description="storages, nearest to the units first"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from isamap.hw.accelerator import Accelerator, Entry
-from isamap.ir.index import Index
+from isamap.ir.index import Index, row_major
 from isamap.lower.nodes import (
     Call,
     Copy,
@@ -30,6 +30,13 @@ ASSUMED_SYMBOL = 256
 
 COPY_CYCLES = 0.5
 """Cycles an element of a copy whose innermost counter is contiguous on both sides."""
+
+WEAVE_CYCLES = 0.75
+"""Cycles an element of a copy that weaves a few rows: it is read along one counter, written along
+the next inner one."""
+
+WOVEN = 8
+"""Rows that such a copy weaves at most; of more it is a transposition, element by element."""
 
 SCATTER_CYCLES = 1.5
 """Cycles an element of any other copy."""
@@ -83,12 +90,16 @@ class _Work:
 
 @dataclass(slots=True)
 class _Site:
-    """The places of one array that are read or written with the same strides in the same loops."""
+    """The places of one array that are read or written with the same strides in the same loops.
+
+    At each place there are so many ``elements``; the last is ``span - 1`` from the first.
+    """
 
     array: str
     loops: tuple[tuple[str, float, int], ...]  # counter, count, stride in elements; outermost first
     offsets: set[int]
     elements: int
+    span: int
 
     def footprint(self, depth: int) -> float:
         """Elements touched by the loops from ``depth`` inwards."""
@@ -100,7 +111,7 @@ class _Site:
         moves = [stride * max(0.0, count - 1) for _, count, stride in self.loops[depth:]]
         low = min(self.offsets) + sum(move for move in moves if move < 0)
         high = max(self.offsets) + sum(move for move in moves if move > 0)
-        return low, high + self.elements
+        return low, high + self.span
 
 
 def estimate(
@@ -152,7 +163,6 @@ class _Walk:
         self.accelerator = accelerator
         self.values = values
         self.entries: dict[str, Entry] = {e.name: e for e in accelerator.entries}
-        self.units = {u.name: u.count for u in accelerator.units}
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
         self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
         self.sites: dict[tuple[object, ...], _Site] = {}
@@ -201,9 +211,8 @@ class _Walk:
         for call in calls:
             entry = self.entries[call.instruction]
             work.counts[entry.name] = work.counts.get(entry.name, 0.0) + 1
-            for unit in entry.units or (entry.name,):
-                busy = float(entry.throughput)
-                work.units[unit] = work.units.get(unit, 0.0) + busy
+            for unit, cycles in entry.busy.items():
+                work.units[unit] = work.units.get(unit, 0.0) + float(cycles)
             for register in self._updated(entry, call):
                 chains[register] = chains.get(register, 0.0) + float(entry.latency)
         work.chain = max(chains.values(), default=0.0)
@@ -230,28 +239,33 @@ class _Walk:
             if not isinstance(place, Window):
                 continue
             operand = entry.instruction.operand(name)
-            spans = [self._span(extent, call) for extent in operand.shape]
+            counts = [self._known(extent, call) for extent in operand.shape]
+            pitches = [self._known(p, call) for p in operand.strides or row_major(operand.shape)]
+            span = 1 + sum((n - 1) * abs(p) for n, p in zip(counts, pitches, strict=True))
+            elements = max(1, prod(counts))
             names = {c for c, _ in loops}
             strides = tuple((c, n, int(self.value(place.offset.coefficient(c)))) for c, n in loops)
             rest = int(self.value(place.offset.substitute(dict.fromkeys(names, 0))))
-            key = (place.buffer, strides, prod(spans))
-            site = self.sites.setdefault(
-                key, _Site(place.buffer, strides, set(), max(1, prod(spans)))
-            )
+            key = (place.buffer, strides, elements, span)
+            site = self.sites.setdefault(key, _Site(place.buffer, strides, set(), elements, span))
             site.offsets.add(rest)
 
-    def _span(self, extent: Index, call: Call) -> int:
+    def _known(self, extent: Index, call: Call) -> int:
+        """Return an extent or a pitch of an instruction in a call."""
         values = {name: int(self.value(index)) or 1 for name, index in call.symbols}
         known = {name: values.get(name, 1) for name in extent.names}
         return int(extent.evaluate(known))
 
     def _copy(self, copy: Copy) -> float:
         elements = prod(max(0.0, self.value(count)) for _, count in copy.counters)
-        last = copy.counters[-1][0] if copy.counters else ""
-        contiguous = self.value(copy.target_offset.coefficient(last)) == 1
-        if copy.source is not None:
-            contiguous &= self.value(copy.source_offset.coefficient(last)) == 1
-        return elements * (COPY_CYCLES if contiguous else SCATTER_CYCLES)
+        last, before = [*(c for c, _ in reversed(copy.counters)), "", ""][:2]
+        if self.value(copy.target_offset.coefficient(last)) != 1:
+            return elements * SCATTER_CYCLES
+        if copy.source is None or self.value(copy.source_offset.coefficient(last)) == 1:
+            return elements * COPY_CYCLES
+        woven = self.value(copy.source_offset.coefficient(before)) == 1
+        woven = woven and self.value(copy.counters[-1][1]) <= WOVEN
+        return elements * (WEAVE_CYCLES if woven else SCATTER_CYCLES)
 
     def traffic(self) -> dict[str, float]:
         """Return the cycles that each cache or memory needs to deliver what is asked of it."""

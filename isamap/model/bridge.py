@@ -192,7 +192,7 @@ def _limits(
     results = frozenset().union(*(index.names for index in statement.target.indices))
     inflight = prod(max(1, block[v] // tile[v]) for v in tiles if v in results)
     parts = len(entry.parts) if isinstance(entry, Composed) else 1
-    found = {unit: calls * float(entry.throughput) for unit in entry.units or (entry.name,)}
+    found = {unit: calls * float(cycles) for unit, cycles in entry.busy.items()}
     found["issue"] = calls * parts / max(1, accelerator.issue)
     if any(v not in results for v in tiles if tiles[v] > 1):
         found["chain"] = calls * float(entry.latency) / inflight

@@ -14,11 +14,7 @@ from math import gcd, prod
 from isamap.hw.accelerator import Accelerator
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.shape import ASSUMED_EXTENT, Shape
-from isamap.schedule.streams import Walks, walks
 from isamap.schedule.treatment import PACKED, Treatments, inputs, numeric
-
-WAY = 4096
-"""Bytes of a way of the first cache: it is looked up by the part of an address within a page."""
 
 LINE = 64
 """Bytes of a line, where the description does not say."""
@@ -29,15 +25,15 @@ class Crowding:
     """How often lines are fetched again because others pushed them out of their set.
 
     ``rows`` has for each such access the bytes from one tile to the next, by variable.  A set holds
-    ``ways`` lines of ``line`` bytes; a line that is fetched again costs ``fetch`` cycles.
-    ``walks`` are those of :mod:`isamap.schedule.streams`.
+    ``ways`` of their lines, of ``line`` bytes, and lines ``way`` bytes apart are in one set; a line
+    that is fetched again costs ``fetch`` cycles.
     """
 
     rows: tuple[tuple[tuple[str, int], ...], ...] = ()
     ways: int = 0
+    way: int = 0
     line: int = LINE
     fetch: float = 0.0
-    walks: Walks = ()
     known: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict)
 
     def cycles(self, block: Dict[str, int]) -> float:
@@ -59,7 +55,7 @@ class Crowding:
         }
         sets: dict[int, int] = {}
         for line in lines:
-            at = line % (WAY // self.line)
+            at = line % (self.way // self.line)
             sets[at] = sets.get(at, 0) + 1
         return sum(number for number in sets.values() if number > self.ways)
 
@@ -69,9 +65,9 @@ def crowding(
 ) -> Crowding:
     """Return what the operands of a mapping that are read where they lie do to the first cache."""
     cache = next((s for s in accelerator.storages if s.kind == "cache" and s.size), None)
-    if cache is None or not cache.read or not cache.size or cache.size < WAY:
+    if cache is None or not cache.read or not cache.size or not cache.ways:
         return Crowding()
-    line = cache.line or LINE
+    way, line = cache.size // cache.ways, cache.line or LINE
     found = []
     for (operand, access), treatment in zip(inputs(shape.mapping), chosen, strict=True):
         reference = treatments.reference(operand, access, treatment)
@@ -88,7 +84,8 @@ def crowding(
         if inner and min(inner) < line:
             outer = tuple((v, step) for v, step in steps.items() if v in shape.outputs)
             # Rows of any other pitch spread over the sets.
-            if any(gcd(step, WAY) >= 4 * line for _, step in outer):
+            if any(gcd(step, way) >= 4 * line for _, step in outer):
                 found.append(outer)
-    own = walks(shape, chosen, treatments)
-    return Crowding(tuple(found), cache.size // WAY, line, float(line / cache.read), own)
+    # The other operands need lines of these sets, too.
+    ways = max(1, cache.ways * 2 // 3)
+    return Crowding(tuple(found), ways, way, line, float(line / cache.read))

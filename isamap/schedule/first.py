@@ -7,6 +7,7 @@ windows share their loads.
 """
 
 from collections.abc import Mapping as Dict
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 
@@ -20,11 +21,11 @@ from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Mapping
 from isamap.mapping.tiles.shared import brought
 from isamap.schedule.copied import pack_aliased, pack_constants
-from isamap.schedule.crowded import Crowding, crowding
+from isamap.schedule.flows import Flow, early_flows
 from isamap.schedule.inside import packed_inside
-from isamap.schedule.schedule import Level, StatementSchedule, Treatment
+from isamap.schedule.schedule import Early, Level, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, Steps, is_symbolic, read_shape
-from isamap.schedule.streams import too_many
+from isamap.schedule.supply import Supply, supply
 from isamap.schedule.threads import share
 from isamap.schedule.treatment import Treatments, inputs
 
@@ -56,15 +57,29 @@ def first_schedule(
         treatments = Treatments(mapping, producers, buffers, kernel.permissions)
     chosen, costs = first_treatments(mapping, treatments)
     shape = read_shape(mapping)
-    crowd = crowding(shape, chosen, accelerator, treatments)
-    blocks = rank_blocks(shape, accelerator, costs, crowd)
+    come = supply(shape, chosen, accelerator, treatments, order_outputs(shape))
+    blocks = rank_blocks(shape, accelerator, costs, come)
     smallest = {v: 1 for v in shape.extents}
     block = smallest if rank is None else blocks[min(rank, len(blocks) - 1)]
     chosen = pack_aliased(shape, chosen, accelerator, treatments)
     chosen = pack_constants(shape, block, chosen, accelerator, treatments)
     levels = order_levels(shape, block, accelerator, threads)
     inside = packed_inside(shape, levels, chosen, treatments)
-    return StatementSchedule(mapping, levels, tuple(chosen), inside=inside)
+    early = first_early(shape, block, levels, chosen, come.far, accelerator)
+    return StatementSchedule(mapping, levels, tuple(chosen), inside=inside, early=early)
+
+
+def first_early(
+    shape: Shape,
+    block: Dict[str, int],
+    levels: Sequence[Level],
+    chosen: Sequence[Treatment],
+    far: Sequence[Flow],
+    accelerator: Accelerator,
+) -> tuple[Early, ...]:
+    """Return what a block asks for ahead: see :func:`isamap.schedule.flows.early_flows`."""
+    counts = {flow.operand: _fragments(shape, flow.operand, block) for flow in far}
+    return early_flows(shape, block, levels, chosen, far, counts, accelerator)
 
 
 def first_treatments(
@@ -89,7 +104,7 @@ def first_treatments(
 
 # --- the register block -------------------------------------------------------------------------
 def rank_blocks(
-    shape: Shape, accelerator: Accelerator, costs: Dict[str, float], crowd: Crowding
+    shape: Shape, accelerator: Accelerator, costs: Dict[str, float], come: Supply
 ) -> list[dict[str, int]]:
     """Return the blocks that fit the machine, as tiles of each variable, the best score first."""
     room = _room(shape.mapping, accelerator)
@@ -100,7 +115,7 @@ def rank_blocks(
     scored: list[tuple[float, int, dict[str, int]]] = []
     for block, inner in product(_blocks(shape, room), inners):
         whole = {**block, **inner}
-        score = _score(shape, whole, accelerator, costs, crowd)
+        score = _score(shape, whole, accelerator, costs, come)
         if score is not None:
             scored.append((score, len(scored), whole))
     if not scored:
@@ -151,7 +166,7 @@ def _score(
     block: dict[str, int],
     accelerator: Accelerator,
     costs: Dict[str, float],
-    crowd: Crowding,
+    come: Supply,
 ) -> float | None:
     """Return the estimated cycles a call of a block, or None if it does not fit."""
     entry = shape.mapping.matching.needle.entry
@@ -159,12 +174,13 @@ def _score(
     calls = prod(block.values())
     if calls > max(CALLS_IN_BODY, prod(block[v] for v in shape.reductions)):
         return None
-    if too_many(crowd.walks, block):
+    if come.walks.too_many(block):
         return None
     loads = 0.0
+    fragments: dict[str, int] = {}
     resident: dict[str, list[int]] = {}
     for operand, _ in brought(shape.mapping.matching):
-        count = _fragments(shape, operand, block)
+        count = fragments[operand] = _fragments(shape, operand, block)
         loads += count * costs[operand]
         place = shape.mapping.matching.needle.operand(operand).storage or ""
         resident.setdefault(place, []).append(count)
@@ -177,9 +193,10 @@ def _score(
     for v in shape.outputs:
         step = block[v] * shape.tile[v]
         waste *= -(-shape.extents[v] // step) * step / max(1, shape.extents[v])
-    per_call = (loads + crowd.cycles(block)) / calls
+    per_call = (loads + come.crowd.cycles(block)) / calls
     loop = 0.5 / calls
-    return float((max(compute, per_call) + 0.25 * per_call + loop) * waste**0.5)
+    pace = come.paced(max(compute, per_call), shape, block, fragments)
+    return float((pace + 0.25 * per_call + loop) * waste**0.5)
 
 
 def _fits(
@@ -260,14 +277,9 @@ def order_levels(
 ) -> tuple[Level, ...]:
     """Return the loops: reused panels outermost, reductions inside the results."""
     steps = {v: block[v] * shape.tile[v] for v in shape.extents}
-    laned = {v for v, tile in shape.tile.items() if tile > 1}
-    accesses = [access for _, access in inputs(shape.mapping) if access.indices]
-    used = [frozenset().union(*(i.names for i in access.indices)) for access in accesses]
-    panel = [v for v in shape.outputs if v in laned and any(v not in names for names in used)]
-    outputs = panel + [v for v in shape.outputs if v not in panel]
     levels = [
         Level(v, steps[v])
-        for v in outputs
+        for v in order_outputs(shape)
         if -(-shape.extents[v] // steps[v]) > 1 or is_symbolic(shape, v)
     ]
     levels = share(shape, levels, threads)
@@ -279,6 +291,15 @@ def order_levels(
             inner.append(Level(v, steps[v]))
     outer = [Level(v, step) for v, step in chunk.items()]
     return (*outer, *levels, *inner)
+
+
+def order_outputs(shape: Shape) -> list[str]:
+    """Return the outputs as their loops lie, outermost first: those of reused panels."""
+    laned = {v for v, tile in shape.tile.items() if tile > 1}
+    accesses = [access for _, access in inputs(shape.mapping) if access.indices]
+    used = [frozenset().union(*(i.names for i in access.indices)) for access in accesses]
+    panel = [v for v in shape.outputs if v in laned and any(v not in names for names in used)]
+    return panel + [v for v in shape.outputs if v not in panel]
 
 
 def _reduction_order(shape: Shape) -> tuple[str, ...]:

@@ -14,13 +14,20 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
 from isamap.mapping.fragments.produce import Producers
-from isamap.schedule.crowded import crowding
 from isamap.schedule.early import EARLY, RULE, early_of
-from isamap.schedule.first import first_treatments, order_levels, rank_blocks
+from isamap.schedule.first import (
+    first_early,
+    first_treatments,
+    order_levels,
+    order_outputs,
+    rank_blocks,
+)
+from isamap.schedule.flows import Flow
 from isamap.schedule.inside import packed_inside
 from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Early, Level, Schedule, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, read_shape
+from isamap.schedule.supply import supply
 from isamap.schedule.threads import share
 from isamap.schedule.tilings import Tiling, levels_of, tilings
 from isamap.schedule.treatment import KINDS, Treatments, inputs
@@ -178,6 +185,16 @@ def _rounds(number: int) -> str:
     return f"{number}.rounds"
 
 
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What schedules of one mapping are made from; ``blocks`` has the best first."""
+
+    shape: Shape
+    treatments: Treatments
+    blocks: list[dict[str, int]]
+    far: tuple[Flow, ...]
+
+
 @dataclass(slots=True)
 class _Maker:
     """Builds the schedules of one statement; ``kernel`` is of this statement only.
@@ -194,12 +211,13 @@ class _Maker:
     threads: int
     written: bool = False
     _choices: dict[str, Choice] = field(default_factory=dict)
-    _known: dict[int, tuple[Shape, Treatments, list[dict[str, int]]]] = field(default_factory=dict)
+    _known: dict[int, _Facts] = field(default_factory=dict)
     _tilings: dict[int, tuple[Tiling, ...]] = field(default_factory=dict)
 
     def choices(self) -> tuple[Choice, ...]:
         """Return the choices; options that the first start cannot take are left out."""
-        shape, treatments, blocks = self._facts(0)
+        facts = self._facts(0)
+        shape, treatments, blocks = facts.shape, facts.treatments, facts.blocks
         mappings = tuple(start.mapping.matching.needle.name for start in self.starts)
         found = [
             Choice(f"{self.prefix}start", STARTS if self.written else STARTS[1:]),
@@ -248,7 +266,7 @@ class _Maker:
     def _models(self, start: int) -> tuple[Tiling, ...]:
         """Return the model's tilings for a mapping, made for its first register block."""
         if start not in self._tilings:
-            shape, _, blocks = self._facts(start)
+            shape, blocks = self._facts(start).shape, self._facts(start).blocks
             pairs = zip(inputs(shape.mapping), self.starts[start].operands, strict=True)
             packed = {access.buffer for (_, access), kind in pairs if kind == "packed"}
             self._tilings[start] = tilings(shape, self.kernel, self.accelerator, blocks[0], packed)
@@ -256,7 +274,7 @@ class _Maker:
 
     def suggested(self) -> list[dict[str, int]]:
         """Return the choices of good tilings: of all blocks worth it, the best tiling first."""
-        blocks = min(SUGGESTED, len(self._facts(0)[2]))
+        blocks = min(SUGGESTED, len(self._facts(0).blocks))
         found = []
         for number in range(len(self._models(0))):
             for block in range(blocks):
@@ -266,7 +284,7 @@ class _Maker:
                 found.append(own)
         return found
 
-    def _facts(self, start: int) -> tuple[Shape, Treatments, list[dict[str, int]]]:
+    def _facts(self, start: int) -> _Facts:
         if start not in self._known:
             mapping = self.starts[start].mapping
             buffers = {buffer.name: buffer for buffer in self.kernel.buffers}
@@ -274,9 +292,9 @@ class _Maker:
             treatments = Treatments(mapping, self.producers, buffers, permissions)
             chosen, costs = first_treatments(mapping, treatments)
             shape = read_shape(mapping)
-            crowd = crowding(shape, chosen, self.accelerator, treatments)
-            blocks = rank_blocks(shape, self.accelerator, costs, crowd)[:BLOCKS]
-            self._known[start] = shape, treatments, blocks
+            come = supply(shape, chosen, self.accelerator, treatments, order_outputs(shape))
+            blocks = rank_blocks(shape, self.accelerator, costs, come)[:BLOCKS]
+            self._known[start] = _Facts(shape, treatments, blocks, come.far)
         return self._known[start]
 
     def build(self, assignment: Mapping[str, int]) -> StatementSchedule:
@@ -309,7 +327,8 @@ class _Maker:
         words: Mapping[int, str] | None = None,
         as_written: bool = False,
     ) -> StatementSchedule:
-        shape, treatments, blocks = self._facts(start)
+        facts = self._facts(start)
+        shape, treatments, blocks = facts.shape, facts.treatments, facts.blocks
         if numbers.get("block", 0) >= len(blocks):
             raise _no("the mapping has fewer blocks")
         block = dict(blocks[numbers.get("block", 0)])
@@ -352,14 +371,12 @@ class _Maker:
             tuple(kinds),
             stream if stream >= 0 else self.starts[0].stream if as_written else None,
             inside=inside,
-            early=self._early(start, as_written)
-            if early == RULE
-            else early_of(early, mapping, levels),
+            early=early_of(early, mapping, levels)
+            if early != RULE
+            else self.starts[start].early
+            if as_written
+            else first_early(shape, block, levels, kinds, facts.far, self.accelerator),
         )
-
-    def _early(self, start: int, as_written: bool) -> tuple[Early, ...]:
-        """Return what is prefetched by rule: what is written, if the loops are."""
-        return self.starts[start].early if as_written else ()
 
     def _loops_written(self) -> tuple[tuple[Level, ...], tuple[Treatment, ...]]:
         return self.starts[0].levels, self.starts[0].operands

@@ -5,10 +5,8 @@ from collections.abc import Mapping as Dict
 from isamap.ir.nodes import Buffer
 from isamap.mapping.fragments.layout import direct
 from isamap.schedule.schedule import StatementSchedule
+from isamap.schedule.shape import ASSUMED_EXTENT
 from isamap.schedule.treatment import PACKED, inputs, numeric
-
-ASSUMED_EXTENT = 256
-"""What a symbolic extent is taken for."""
 
 
 def spread(own: StatementSchedule, buffers: Dict[str, Buffer]) -> int:

@@ -1,51 +1,80 @@
-"""Pages that a block walks side by side where each element is touched once.
+"""Pages that a block walks side by side.
 
 Hardware fetches lines ahead of a walk through memory, page by page, and follows so many pages at a
-time.  A block of more rows than that waits for most of its lines.
+time.  A block of more rows than that waits for most of its lines: where each element is touched
+once, and where an operand comes from beyond the second cache.
 """
 
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
+from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
 from isamap.mapping.fragments.layout import linear
+from isamap.schedule.flows import Flow
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.shape import ASSUMED_EXTENT, Shape
 from isamap.schedule.treatment import Treatments, inputs, numeric
 
 PAGE = 4096
-"""Bytes within which hardware fetches ahead."""
+"""Bytes within which hardware fetches ahead: the smallest pages of common processors."""
 
-STREAMS = 32
-"""Pages that it follows at a time (Intel 64 and IA-32 Architectures Optimization Reference Manual,
-on the streamer of the second cache: one forward or backward walk for each of 32 pages)."""
-
-Walks = tuple[frozenset[str], ...]
-"""For each access, the variables a tile of which is a page or more from the next one."""
+Rows = tuple[tuple[str, int], ...]
+"""The variables over which an access walks several pages, and how many a tile of each has."""
 
 
-def walks(shape: Shape, chosen: Sequence[Treatment], treatments: Treatments) -> Walks:
-    """Return how the accesses of a statement without reductions walk; nothing for others."""
-    if shape.reductions:
-        return ()
+@dataclass(frozen=True, slots=True)
+class Walks:
+    """The pages that the accesses of a statement walk, and how many hardware follows."""
+
+    accesses: tuple[Rows, ...] = ()
+    followed: int = 0
+
+    def too_many(self, block: Dict[str, int]) -> bool:
+        """Return whether a block of several tiles walks more pages than hardware follows."""
+        pages = sum(self._pages(rows, block) for rows in self.accesses)
+        return pages > max(self.followed, sum(self._pages(rows, {}) for rows in self.accesses))
+
+    def _pages(self, rows: Rows, block: Dict[str, int]) -> int:
+        return prod(block.get(v, 1) * of_tile for v, of_tile in rows)
+
+
+def walks(
+    shape: Shape,
+    chosen: Sequence[Treatment],
+    accelerator: Accelerator,
+    treatments: Treatments,
+    far: Sequence[Flow],
+) -> Walks:
+    """Return how the accesses of a statement walk that no cache holds.
+
+    These are all of a statement without reductions, and those that are ``far`` of others.
+    """
+    followed = max((s.streams or 0 for s in accelerator.storages), default=0)
+    if not followed:
+        return Walks()
     target = shape.mapping.matching.statement.target
-    found = [(linear(treatments.buffers[target.buffer], target.indices), target.dtype.bytes)]
-    for (operand, access), treatment in zip(inputs(shape.mapping), chosen, strict=True):
-        reference = treatments.reference(operand, access, treatment)
+    found: list[Rows] = []
+    if not shape.reductions:
+        offset = linear(treatments.buffers[target.buffer], target.indices)
+        found.append(_rows(shape, offset, target.dtype.bytes))
+    positions = {flow.access for flow in far}
+    for n, (operand, access) in enumerate(inputs(shape.mapping)):
+        if shape.reductions and n not in positions:
+            continue
+        reference = treatments.reference(operand, access, chosen[n])
         if reference is not None:
-            found.append((reference.offset, access.dtype.bytes))
-    return tuple(_far(shape, offset, size) for offset, size in found)
+            found.append(_rows(shape, reference.offset, access.dtype.bytes))
+    return Walks(tuple(found), followed)
 
 
-def _far(shape: Shape, offset: Index, size: int) -> frozenset[str]:
-    names = [v for v in shape.outputs if v in offset.names and offset.is_linear_in([v])]
-    steps = {
-        v: abs(numeric(offset.coefficient(v), ASSUMED_EXTENT)) * shape.tile[v] * size for v in names
-    }
-    return frozenset(v for v, step in steps.items() if step >= PAGE)
-
-
-def too_many(found: Walks, block: Dict[str, int]) -> bool:
-    """Return whether a block walks more pages side by side than hardware follows."""
-    return sum(prod(block.get(v, 1) for v in names) for names in found) > STREAMS
+def _rows(shape: Shape, offset: Index, size: int) -> Rows:
+    found = []
+    for v in shape.outputs:
+        if v in offset.names and offset.is_linear_in([v]):
+            step = abs(numeric(offset.coefficient(v), ASSUMED_EXTENT)) * size
+            if step * shape.tile[v] >= PAGE:
+                found.append((v, max(1, min(shape.tile[v], step * shape.tile[v] // PAGE))))
+    return tuple(found)

@@ -123,12 +123,9 @@ class _Account:
         found: dict[str, Fraction] = {}
         for name, count in self.counts.items():
             entry = self.used[name]
-            for unit in entry.units:
-                share = count * entry.throughput / self.accelerator.unit(unit).count
-                found[unit] = found.get(unit, _ZERO) + share
-            if not entry.units:
-                # Nothing is shared: the instruction keeps to itself.
-                found[name] = count * entry.throughput
+            # Without units nothing is shared: the instruction keeps to itself.
+            for unit, cycles in entry.busy.items():
+                found[unit] = found.get(unit, _ZERO) + count * cycles
         for port, amount in self.bytes.items():
             storage, direction = port.rsplit(" ", 1)
             place = self.storages[storage]

@@ -75,7 +75,7 @@ def at(buffer: str, dtype: DType = F32, *indices: str | Index) -> Access:
 
 
 def entry(instruction: Instruction, emit: str | None) -> Entry:
-    return Entry(instruction, Fraction(1), Fraction(1), (), emit)
+    return Entry(instruction, Fraction(1), Fraction(1), emit=emit)
 
 
 def vector_entries() -> list[Entry]:

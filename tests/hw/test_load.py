@@ -92,7 +92,7 @@ def child(tmp_path: Path) -> Accelerator:
 
 def test_storages_are_merged_nearest_first(child: Accelerator) -> None:
     names = [storage.name for storage in child.storages]
-    assert names == ["x", "v", "w", "far", "near", "memory"]
+    assert names == ["x", "v", "w", "near", "far", "memory"]
     assert child.storage("v").count == 16
     assert child.storage("v").types == {"f32": "new"}
     assert child.storage("memory").read == 8
@@ -102,7 +102,8 @@ def test_an_own_instruction_replaces_the_inherited_one(child: Accelerator) -> No
     assert [entry.name for entry in child.entries] == ["load", "store"]
     load, store = child.entries
     assert load.emit == "{r} = quick({m});"
-    assert load.units == ("c", "b")
+    # A quarter of a cycle of the one c and of one of three b.
+    assert load.units == {"c": Fraction(1, 4), "b": Fraction(1, 12)}
     assert load.throughput == Fraction(1, 4)
     assert store.throughput == Fraction(1, 2)
 
@@ -271,3 +272,29 @@ def test_every_field_is_documented() -> None:
     parts = [schema, *schema["$defs"].values()]
     for name in {name for part in parts for name in part["properties"]}:
         assert f"`{name}`" in page, f"hwdesc/README.md does not mention '{name}'"
+
+
+def test_a_unit_may_be_another_one(tmp_path: Path) -> None:
+    text = CHILD.replace("units: {b: 3, c: 1}", "units: {b: 3, c: 1}\nmerge: {c: b}")
+    write(tmp_path, base=BASE, child=text)
+    found = load_hardware(str(tmp_path / "child.yaml"))
+    assert {unit.name: unit.count for unit in found.units} == {"a": 1, "b": 3}
+    # A quarter of a cycle each of two of three.
+    assert found.entry("load").units == {"b": Fraction(1, 6)}
+    assert found.entry("load").throughput == Fraction(1, 6)
+
+
+@pytest.mark.parametrize(
+    ("merge", "told"),
+    [
+        ("{d: b}", "unknown unit 'd'"),
+        ("{c: d}", "unknown unit 'd'"),
+        ("{b: c, c: a}", "'c' is merged into another unit itself"),
+        ("{c: c}", "'c' is merged into another unit itself"),
+    ],
+)
+def test_units_are_merged_into_known_ones(tmp_path: Path, merge: str, told: str) -> None:
+    text = CHILD.replace("units: {b: 3, c: 1}", f"units: {{b: 3, c: 1}}\nmerge: {merge}")
+    write(tmp_path, base=BASE, child=text)
+    with pytest.raises(HardwareError, match=told):
+        load_hardware(str(tmp_path / "child.yaml"))

@@ -147,7 +147,7 @@ def test_results_are_finished_as_they_leave_a_tile(
     }}"""
     if "Z" not in value:
         text = text.replace("  in Z : f32[N]", "")
-    result = mapped(text)
+    result = mapped(text, {"bf16": "tdpbf16ps", "u8": "tdpbusd"}[a])
     assert result.schedule.fused == {1: 0}
     assert any(name.startswith("tdp") for name in instructions(result))
     arrays = inputs(result)

@@ -23,20 +23,20 @@ def test_lines_in_sets_that_are_too_small_for_them_are_fetched_again(
     pitch: int, pushed: int
 ) -> None:
     # 20 rows on 1, 2, 4 and 20 of 64 sets of 8 ways.
-    crowd = Crowding(((("m", pitch),),), ways=8, fetch=1.5)
+    crowd = Crowding(((("m", pitch),),), ways=8, way=4096, fetch=1.5)
     assert crowd.cycles({"m": 20, "k": 1}) == 1.5 * pushed
     assert crowd.cycles({"m": 8, "k": 1}) == 0
 
 
 def test_rows_of_two_variables_are_lines_together() -> None:
-    crowd = Crowding(((("m", 4096), ("n", 64)),), ways=4, fetch=1.0)
+    crowd = Crowding(((("m", 4096), ("n", 64)),), ways=4, way=4096, fetch=1.0)
     assert crowd.cycles({"m": 4, "n": 9}) == 0
     assert crowd.cycles({"m": 5, "n": 9}) == 45
 
 
 @pytest.mark.parametrize(("depth", "most"), [(2048, 8), (1024, 8), (512, 16)])
 def test_a_block_of_aliasing_rows_fits_the_sets(depth: int, most: int) -> None:
-    machine = load_hardware("x86_avx512")  # 32 KiB are eight ways
+    machine = load_hardware("x86_avx512")  # two thirds of 12 ways
     schedule = map_kernel(gemm(512, depth), machine, Options()).schedule
     (step,) = [level.step for level in schedule.statements[0].levels if level.variable == "m"]
     assert step == most

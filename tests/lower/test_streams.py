@@ -7,9 +7,12 @@ import pytest
 from isamap.ir.nodes import Kernel
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
-from isamap.schedule.streams import STREAMS, too_many
+from isamap.schedule.streams import Walks
 from isamap.text.load import parse_module
 from tests.lower.test_lowering import agrees, machine
+
+STREAMS = 32
+"""Walks that the second cache of x86_avx512 follows."""
 
 CHAIN = """kernel chain(R = {rows}, C = {columns}) {{
   in X : f32[R, C]  const A : f32[C]  const B : f32[C]  local T : f32[R, C]  out Y : f32[R, C]
@@ -42,11 +45,19 @@ def test_rows_within_a_page_are_one_walk() -> None:
 
 
 def test_a_block_is_judged_by_all_that_it_walks() -> None:
-    both = (frozenset("r"), frozenset("rs"))
-    assert not too_many(both, {"r": 16, "s": 1, "c": 8})
-    assert too_many(both, {"r": 17, "s": 1, "c": 1})
-    assert too_many(both, {"r": 4, "s": 8, "c": 1})
-    assert not too_many((), {"r": prod(range(1, 5)), "c": 9})
+    both = Walks(((("r", 1),), (("r", 1), ("s", 1))), followed=32)
+    assert not both.too_many({"r": 16, "s": 1, "c": 8})
+    assert both.too_many({"r": 17, "s": 1, "c": 1})
+    assert both.too_many({"r": 4, "s": 8, "c": 1})
+    assert not Walks((), 32).too_many({"r": prod(range(1, 5)), "c": 9})
+
+
+def test_rows_of_a_tile_are_walked_each() -> None:
+    tiles = Walks(((("r", 16),),), followed=32)
+    assert not tiles.too_many({"r": 2})
+    assert tiles.too_many({"r": 3})
+    # One tile is the least: there is no block of fewer pages.
+    assert not Walks(((("r", 64),),), followed=32).too_many({"r": 1})
 
 
 def test_the_result_is_the_same() -> None:

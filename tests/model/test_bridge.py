@@ -183,16 +183,16 @@ def test_memories_are_those_of_the_description() -> None:
     first, l1, l2, l3 = found.machine.memories
     assert found.fills == ("l1", "l2", "l3", "memory")
     assert first.capacity == 32 * 64
-    assert l1.capacity == pytest.approx((32 << 10) * 2 / 3)
-    assert l1.bandwidth == 32.0
+    assert l1.capacity == pytest.approx((48 << 10) * 2 / 3)
+    assert l1.bandwidth == 56.0
     assert l2.capacity == pytest.approx((1 << 20) * 2 / 3)
-    assert l2.bandwidth == 16.0
-    assert l3.capacity == pytest.approx((16 << 20) * 2 / 3)
-    assert l3.bandwidth == 6.0
+    assert l2.bandwidth == 26.0
+    assert l3.capacity == pytest.approx((32 << 20) * 2 / 3)
+    assert l3.bandwidth == pytest.approx(9.6)
     assert found.machine.block
     calls = prod(-(-e // mapping.tile.get(v, 1)) for v, e in {"m": 96, "n": 64, "k": 80}.items())
-    assert found.limits["fma"] == calls
-    assert found.limits["issue"] == calls / 6
+    assert found.limits["fma"] == calls / 2
+    assert found.limits["issue"] == calls / 8
 
 
 def test_a_block_of_a_scratchpad_is_filled_from_memory() -> None:
@@ -205,7 +205,7 @@ def test_the_bound_counts_what_no_cache_can_keep() -> None:
     found, _, _ = modelled(GEMM, AVX512)
     parts = least([found])
     touched = 4 * (96 * 80 + 80 * 64 + 96 * 64)
-    assert parts["l2"] == pytest.approx((touched - (32 << 10)) / 32)
+    assert parts["l2"] == pytest.approx((touched - (48 << 10)) / 56)
     assert parts["l3"] == parts["memory"] == 0
     # Two statements share the units, and what they both touch moves once.
     both = least([found, found])

@@ -41,6 +41,8 @@ STORAGES = (
     Storage("memory", "memory"),
 )
 
+PACE = {"mac": Fraction(1, 4)}
+"""Cycles of an instruction, where it is not one: half a cycle of one of two units."""
 UNITS = {"mac": "fp", "load": "port", "store": "port", "fetch": "dma", "drain": "dma"}
 
 
@@ -49,9 +51,9 @@ def machine(issue: int = 1) -> Accelerator:
     entries = tuple(
         Entry(
             i,
-            throughput=Fraction(1, 2) if i.name == "mac" else Fraction(1),
+            throughput=PACE.get(i.name, Fraction(1)),
             latency=Fraction(4) if i.name == "mac" else Fraction(1),
-            units=(UNITS[i.name],) if i.name in UNITS else (),
+            units={UNITS[i.name]: PACE.get(i.name, Fraction(1))} if i.name in UNITS else {},
             align={"m": 16} if i.name == "store" else {},
         )
         for i in parse_module(_TEXT).instructions

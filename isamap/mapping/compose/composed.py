@@ -130,7 +130,7 @@ def needle(
         Instruction(name, (), tuple(operands), (), (), (statement,)),
         max(busy.values()),
         _latency(parts),
-        tuple(busy),
+        busy,
         parts=parts,
         temporaries=temporaries,
         claims=claims,
@@ -194,8 +194,8 @@ def _busy(parts: tuple[Part, ...]) -> dict[str, Fraction]:
     """Return the cycles for which the parts occupy each unit."""
     busy: dict[str, Fraction] = {}
     for entry in (part.entry for part in parts):
-        for unit in entry.units or (entry.name,):
-            busy[unit] = busy.get(unit, Fraction(0)) + entry.throughput
+        for unit, cycles in entry.busy.items():
+            busy[unit] = busy.get(unit, Fraction(0)) + cycles
     return busy
 
 

@@ -1,0 +1,137 @@
+"""Operands too large for the second cache: every pass over them comes from farther away.
+
+While an operand comes, nothing else of it can be done than the calls of that pass.  Where a block
+has all that an operand is used for, its loops pass it once, and computing and bringing overlap all
+the time; else the first pass waits for it, and the passes after it find it in the second cache.
+"""
+
+from collections.abc import Mapping as Dict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+
+from isamap.hw.accelerator import Accelerator, Storage
+from isamap.schedule.schedule import Early, Level, Treatment
+from isamap.schedule.shape import Shape
+from isamap.schedule.treatment import PACKED, Treatments, inputs
+
+FITS = 2 / 3
+"""Part of a cache that one operand may take: the others need the rest."""
+
+CALLS_A_HINT = 8
+"""Calls of an instruction to a line that is asked for, at least: asking takes a load's place."""
+
+PASSES = 4
+"""Passes over a panel, at most, where lines are asked for: the first one alone needs them."""
+
+LOADED = 4
+"""How much longer than one line alone many take, one behind the other: of 16 to 512 iterations
+ahead in a product of 16 rows by 12 MB (8 cycles each, latency 125), 16 were too few, 64 the best.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """An input that comes from beyond the second cache.
+
+    ``access`` is its position among the inputs, ``operand`` the instruction's, ``names`` the
+    variables that move it.  A fragment has so many ``bytes``, and they come at ``rate`` bytes a
+    cycle, ``latency`` cycles after they are asked for.  ``reuse`` are the outputs over whose loops
+    a panel of it is passed again.
+    """
+
+    access: int
+    operand: str
+    names: frozenset[str]
+    bytes: int
+    rate: float
+    latency: float
+    reuse: tuple[str, ...]
+
+    def passes(self, shape: Shape, block: Dict[str, int]) -> int:
+        """Return how often a panel is passed; the first time it comes from far away."""
+        return prod(ceil(shape.extents[v] / (block[v] * shape.tile[v])) for v in self.reuse)
+
+    def paced(self, own: float, shape: Shape, block: Dict[str, int], fragments: int) -> float:
+        """Return the cycles a call, where a call takes ``own`` once all is near.
+
+        A block has ``fragments`` of the operand.
+        """
+        coming = fragments * self.bytes / self.rate / prod(block.values())
+        passes = self.passes(shape, block)
+        return max(own, coming) / passes + own * (1 - 1 / passes)
+
+
+def flows(
+    shape: Shape,
+    chosen: Sequence[Treatment],
+    accelerator: Accelerator,
+    treatments: Treatments,
+    order: Sequence[str],
+) -> tuple[Flow, ...]:
+    """Return the inputs of a mapping that no second cache holds.
+
+    ``order`` are the statement's outputs as their loops lie, outermost first.
+    """
+    caches = sorted((s for s in accelerator.storages if s.kind == "cache"), key=_size)
+    if not caches:
+        return ()
+    near = _size(caches[min(1, len(caches) - 1)])
+    found = []
+    for n, (operand, access) in enumerate(inputs(shape.mapping)):
+        names = frozenset().union(*(i.names for i in access.indices)) & shape.extents.keys()
+        whole = treatments.elements(operand, access, chosen[n]) * access.dtype.bytes
+        source = _source(accelerator, whole)
+        if whole <= FITS * near or source is None or not source.read or not names:
+            continue
+        moving = [order.index(v) for v in order if v in names]
+        reuse = tuple(v for v in order[max(moving, default=-1) + 1 :] if v not in names)
+        size = prod(shape.tile[v] for v in names) * access.dtype.bytes
+        rate, latency = float(source.read), float(source.latency or 0)
+        found.append(Flow(n, operand, names, size, rate, latency, reuse))
+    return tuple(found)
+
+
+def early_flows(
+    shape: Shape,
+    block: Dict[str, int],
+    levels: Sequence[Level],
+    chosen: Sequence[Treatment],
+    found: Sequence[Flow],
+    fragments: Dict[str, int],
+    accelerator: Accelerator,
+) -> tuple[Early, ...]:
+    """Return which packed inputs to ask for ahead, by the time that they need to come.
+
+    So many iterations ahead as fit into the latency, see Mowry, Lam and Gupta: Design and
+    Evaluation of a Compiler Algorithm for Prefetching (ASPLOS 1992), rounded up to a power of two.
+    ``fragments`` has how many fragments of each operand are in a block.
+    """
+    cache = accelerator.prefetched
+    if cache is None or not levels:
+        return ()
+    calls = prod(block.values())
+    cycles = calls * float(shape.mapping.matching.needle.entry.throughput)
+    result = []
+    for flow in found:
+        lines = fragments[flow.operand] * ceil(flow.bytes / (cache.line or flow.bytes))
+        if chosen[flow.access] not in PACKED or levels[-1].variable not in flow.names:
+            continue
+        if lines * CALLS_A_HINT > calls or flow.passes(shape, block) > PASSES or not flow.latency:
+            continue
+        ahead = 1
+        while ahead * cycles < LOADED * flow.latency:
+            ahead *= 2
+        result.append(Early(flow.access, ahead, levels[-1].variable))
+    return tuple(result)
+
+
+def _source(accelerator: Accelerator, whole: int) -> Storage | None:
+    """Return the nearest cache that holds so many bytes, or the memory."""
+    levels = [s for s in accelerator.storages if s.kind in ("cache", "memory")]
+    holding = (s for s in levels if s.kind == "memory" or whole <= FITS * _size(s))
+    return next(holding, None)
+
+
+def _size(storage: Storage) -> int:
+    return storage.size or 0

@@ -1,0 +1,124 @@
+"""Operands that no second cache holds: what they make of blocks, and what is asked for ahead."""
+
+from pathlib import Path
+
+from isamap.hw.accelerator import Accelerator
+from isamap.interp.compare import compare
+from isamap.interp.inputs import random_inputs
+from isamap.interp.run import interpret
+from isamap.ir.nodes import Kernel
+from isamap.ir.statements import bind_extents
+from isamap.mapping.fragments.produce import Producers
+from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Options
+from isamap.pipeline.prove import prove_result
+from isamap.pipeline.result import Result
+from isamap.pipeline.source import load_hardware
+from isamap.schedule.flows import LOADED, Flow
+from isamap.schedule.schedule import Early
+from isamap.schedule.shape import read_shape
+from isamap.schedule.space import space
+from isamap.sim.lowered import run_lowered
+from isamap.text.load import parse_module
+
+HW = "x86_avx512"
+
+
+def product(m: int, n: int, k: int) -> Kernel:
+    """C[m, n] += A[m, k] B[n, k], B constant."""
+    text = f"""kernel product(M = {m}, N = {n}, K = {k}) {{
+      in A : f32[M, K]  const B : f32[N, K]  out C : f32[M, N]
+      C[m, n] += A[m, k] * B[n, k]
+    }}"""
+    return parse_module(text, "t.ir").kernels[0]
+
+
+def mapped(m: int, n: int, k: int) -> Result:
+    return map_kernel(product(m, n, k), load_hardware(HW), Options(rewrite=()))
+
+
+def with_caches(folder: Path, *caches: str) -> Accelerator:
+    text = f"format: 1\nname: other\nextends: {HW}\nstorages:\n"
+    text += "".join(f"  {cache}\n" for cache in caches)
+    (folder / "other.yaml").write_text(text, encoding="utf-8")
+    return load_hardware(str(folder / "other.yaml"), trust=True)
+
+
+def steps(result: Result) -> dict[str, int]:
+    return {level.variable: level.step for level in result.schedule.statements[0].levels}
+
+
+def test_what_comes_slowly_is_passed_once(tmp_path: Path) -> None:
+    # Rows of 4000 bytes: those of 4096 would push each other out of the first cache.
+    slow = "l3: {kind: cache, size: 32 MiB, read: 6 B/cycle, latency: 50}"
+    options, kernel = Options(rewrite=()), product(16, 1024, 1000)
+    once = steps(map_kernel(kernel, with_caches(tmp_path, slow), options))
+    assert "m" not in once, "a block has all rows"
+    # Where it comes as fast as it is used, a block is chosen that needs fewer loads.
+    assert steps(map_kernel(kernel, load_hardware(HW), options))["m"] < 16
+
+
+def test_weights_from_beyond_the_second_cache_are_asked_for() -> None:
+    rows = 8
+    result = mapped(rows, 1024, 1024)
+    (own,) = result.schedule.statements
+    (early,) = own.early
+    assert (early.access, early.variable) == (1, "k")
+    # Ahead by the latency of the third cache, in which 4 MiB are, under load.
+    machine = load_hardware(HW)
+    calls = rows * (steps(result)["n"] // 16)
+    cycles = calls * float(machine.entry("vfmadd_f32").throughput)
+    latency = float(machine.storage("l3").latency) * LOADED
+    assert early.count * cycles >= latency > early.count // 2 * cycles
+
+
+def test_what_a_cache_holds_is_not_asked_for() -> None:
+    (own,) = mapped(16, 128, 256).schedule.statements
+    assert own.early == ()
+
+
+def test_what_many_passes_find_near_is_not_asked_for() -> None:
+    (own,) = mapped(1024, 1024, 1024).schedule.statements
+    assert own.early == ()
+
+
+def test_a_pass_waits_for_what_comes_and_the_next_ones_do_not() -> None:
+    mapping = mapped(16, 1024, 1024).schedule.statements[0].mapping
+    shape = read_shape(mapping)
+    flow = Flow(1, "b", frozenset("nk"), bytes=64, rate=8.0, latency=50.0, reuse=("m",))
+    # A fragment comes in 8 cycles and is used by as many calls as a block has rows.
+    whole = {"m": 16, "n": 1, "k": 1}
+    assert flow.passes(shape, whole) == 1
+    assert flow.paced(0.5, shape, whole, 1) == 0.5
+    assert flow.paced(0.25, shape, whole, 1) == 0.5
+    half = {"m": 8, "n": 1, "k": 1}
+    assert flow.passes(shape, half) == 2
+    # 8 calls in 8 cycles, then 8 at their own pace.
+    assert flow.paced(0.5, shape, half, 1) == (8 + 8 * 0.5) / 16
+
+
+def test_a_search_takes_it_or_leaves_it() -> None:
+    result = mapped(16, 1024, 1024)
+    (own,) = result.schedule.statements
+    around = space(
+        result.accelerator, bind_extents(result.kernel), ((own,),), Producers(result.accelerator)
+    )
+    (prefetch,) = [c for c in around.choices if c.name.endswith("prefetch")]
+    found = {
+        option: around.build({**around.first, prefetch.name: n}).statements[0].early
+        for n, option in enumerate(prefetch.options)
+    }
+    assert found["rule"] == own.early
+    assert found["none"] == ()
+    assert Early(1, 16, "k") in found["inputs 16"]
+
+
+def test_the_result_is_right_and_proved(tmp_path: Path) -> None:
+    machine = with_caches(tmp_path, "l2: {kind: cache, size: 49 KiB, read: 8 B/cycle}")
+    result = map_kernel(product(11, 83, 130), machine, Options(rewrite=()))
+    assert result.schedule.statements[0].early
+    arrays = random_inputs(result.kernel, {}, seed=1)
+    expected = {"C": interpret(result.kernel, arrays)["C"]}
+    found = run_lowered(result.lowered, machine, arrays, kernel=result.kernel)
+    assert compare(result.kernel, arrays, expected, {"C": found["C"]}, {}).ok
+    assert prove_result(result).verdict != "refuted"

@@ -303,8 +303,9 @@ def _entry(
 ) -> Entry:
     units: dict[str, Fraction] = {}
     for unit in model.units:
+        # Once, however many of its units are this one: the throughput is that of all its work.
         own = machine.merged.get(unit, unit)
-        units[own] = units.get(own, Fraction(0)) + model.throughput / machine.units.get(own, 1)
+        units[own] = model.throughput / machine.units.get(own, 1)
     return Entry(
         instruction=instruction,
         throughput=max(units.values(), default=model.throughput),

@@ -279,9 +279,9 @@ def test_a_unit_may_be_another_one(tmp_path: Path) -> None:
     write(tmp_path, base=BASE, child=text)
     found = load_hardware(str(tmp_path / "child.yaml"))
     assert {unit.name: unit.count for unit in found.units} == {"a": 1, "b": 3}
-    # A quarter of a cycle each of two of three.
-    assert found.entry("load").units == {"b": Fraction(1, 6)}
-    assert found.entry("load").throughput == Fraction(1, 6)
+    # A quarter of a cycle of one of three.
+    assert found.entry("load").units == {"b": Fraction(1, 12)}
+    assert found.entry("load").throughput == Fraction(1, 12)
 
 
 @pytest.mark.parametrize(

@@ -194,9 +194,11 @@ class Accelerator:
         """The bytes of the largest cache, None if there is none."""
         return max((s.size or 0 for s in self.storages if s.kind == "cache"), default=None)
 
-    def unit(self, name: str) -> Unit:
-        """Return the unit called ``name``."""
-        return next(u for u in self.units if u.name == name)
+    @property
+    def second_cache(self) -> int | None:
+        """The bytes of the second smallest cache, of the only one, or None if there is none."""
+        sizes = sorted(s.size or 0 for s in self.storages if s.kind == "cache")
+        return sizes[min(1, len(sizes) - 1)] if sizes else None
 
     def entry(self, name: str) -> Entry:
         """Return the entry of the instruction called ``name``."""

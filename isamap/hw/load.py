@@ -223,6 +223,14 @@ def _merged_units(
                 text = f"'{other}' is merged into another unit itself"
                 collector.add(fail("E113", text, span, f"write '{name}: {own[other]}'"))
             merged.setdefault(name, other)
+    for name in merged:
+        seen = [name]
+        while (last := merged.get(seen[-1])) is not None and last not in seen:
+            seen.append(last)
+        if last is not None:
+            text = f"units are merged in a circle: {' -> '.join([*seen, last])}"
+            collector.add(fail("E113", text, chain[0].root.span))
+        merged[name] = seen[-1]
     return merged
 
 

@@ -320,10 +320,9 @@ def _reduction_order(shape: Shape) -> tuple[str, ...]:
 
 def _chunk(shape: Shape, steps: Dict[str, int], accelerator: Accelerator) -> dict[str, int]:
     """Return the reduction level outside the results that keeps a panel in the second cache."""
-    caches = [s for s in accelerator.storages if s.kind == "cache" and s.size]
-    if not shape.reductions or not caches:
+    capacity = accelerator.second_cache
+    if not shape.reductions or not capacity:
         return {}
-    capacity = sorted(s.size or 0 for s in caches)[min(1, len(caches) - 1)]
     panel = 0
     for _, access in inputs(shape.mapping):
         names = frozenset().union(*(i.names for i in access.indices)) if access.indices else set()

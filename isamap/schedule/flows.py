@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from isamap.hw.accelerator import Accelerator, Storage
+from isamap.schedule.crowded import LINE
 from isamap.schedule.schedule import Early, Level, Treatment
 from isamap.schedule.shape import Shape
 from isamap.schedule.treatment import PACKED, Treatments, inputs
@@ -73,10 +74,9 @@ def flows(
 
     ``order`` are the statement's outputs as their loops lie, outermost first.
     """
-    caches = sorted((s for s in accelerator.storages if s.kind == "cache"), key=_size)
-    if not caches:
+    near = accelerator.second_cache
+    if near is None:
         return ()
-    near = _size(caches[min(1, len(caches) - 1)])
     found = []
     for n, (operand, access) in enumerate(inputs(shape.mapping)):
         names = frozenset().union(*(i.names for i in access.indices)) & shape.extents.keys()
@@ -114,7 +114,7 @@ def early_flows(
     cycles = calls * float(shape.mapping.matching.needle.entry.throughput)
     result = []
     for flow in found:
-        lines = fragments[flow.operand] * ceil(flow.bytes / (cache.line or flow.bytes))
+        lines = fragments[flow.operand] * ceil(flow.bytes / (cache.line or LINE))
         if chosen[flow.access] not in PACKED or levels[-1].variable not in flow.names:
             continue
         if lines * CALLS_A_HINT > calls or flow.passes(shape, block) > PASSES or not flow.latency:
@@ -129,9 +129,5 @@ def early_flows(
 def _source(accelerator: Accelerator, whole: int) -> Storage | None:
     """Return the nearest cache that holds so many bytes, or the memory."""
     levels = [s for s in accelerator.storages if s.kind in ("cache", "memory")]
-    holding = (s for s in levels if s.kind == "memory" or whole <= FITS * _size(s))
+    holding = (s for s in levels if s.kind == "memory" or whole <= FITS * (s.size or 0))
     return next(holding, None)
-
-
-def _size(storage: Storage) -> int:
-    return storage.size or 0

@@ -364,18 +364,20 @@ class _Maker:
         stream = numbers.get("stream", 0) - 1
         if stream >= len(kinds):
             raise _no("the mapping reads fewer operands")
-        early = EARLY[numbers.get("prefetch", 0)]
+        option = EARLY[numbers.get("prefetch", 0)]
+        if option != RULE:
+            early = early_of(option, mapping, levels)
+        elif as_written:
+            early = self.starts[start].early
+        else:
+            early = first_early(shape, block, levels, kinds, facts.far, self.accelerator)
         return StatementSchedule(
             mapping,
             tuple(levels),
             tuple(kinds),
             stream if stream >= 0 else self.starts[0].stream if as_written else None,
             inside=inside,
-            early=early_of(early, mapping, levels)
-            if early != RULE
-            else self.starts[start].early
-            if as_written
-            else first_early(shape, block, levels, kinds, facts.far, self.accelerator),
+            early=early,
         )
 
     def _loops_written(self) -> tuple[tuple[Level, ...], tuple[Treatment, ...]]:

@@ -29,8 +29,8 @@ Rows = tuple[tuple[str, int], ...]
 class Walks:
     """The pages that the accesses of a statement walk, and how many hardware follows."""
 
-    accesses: tuple[Rows, ...] = ()
-    followed: int = 0
+    accesses: tuple[Rows, ...]
+    followed: int
 
     def too_many(self, block: Dict[str, int]) -> bool:
         """Return whether a block of several tiles walks more pages than hardware follows."""
@@ -54,7 +54,7 @@ def walks(
     """
     followed = max((s.streams or 0 for s in accelerator.storages), default=0)
     if not followed:
-        return Walks()
+        return Walks((), 0)
     target = shape.mapping.matching.statement.target
     found: list[Rows] = []
     if not shape.reductions:

@@ -284,6 +284,18 @@ def test_a_unit_may_be_another_one(tmp_path: Path) -> None:
     assert found.entry("load").throughput == Fraction(1, 12)
 
 
+def test_units_are_merged_through_all_descriptions(tmp_path: Path) -> None:
+    write(tmp_path, base=BASE.replace("instructions:", "merge: {b: a}\ninstructions:", 1))
+    child = CHILD.replace("units: {b: 3, c: 1}", "units: {b: 3, c: 1}\nmerge: {MERGE}")
+    write(tmp_path, child=child.replace("MERGE", "c: b"))
+    found = load_hardware(str(tmp_path / "child.yaml"))
+    assert [unit.name for unit in found.units] == ["a"]
+    assert found.entry("load").units == {"a": Fraction(1, 4)}
+    write(tmp_path, child=child.replace("MERGE", "a: b"))
+    with pytest.raises(HardwareError, match="merged in a circle"):
+        load_hardware(str(tmp_path / "child.yaml"))
+
+
 @pytest.mark.parametrize(
     ("merge", "told"),
     [

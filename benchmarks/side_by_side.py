@@ -8,9 +8,10 @@ Every peer is a process of its own, pinned to the same cores, and stopped while 
 timed.  In a round each is timed once, in turn; times are medians over the rounds, and ratios
 medians of the quotients within a round, so that neighbours on the machine change both alike.
 Every answer is compared with one in f64, at a bound that follows from the types and the number of
-terms (bytes exactly); one that is off is marked WRONG and counts for nothing.  The peak is that of
-loops of register-only multiply-adds, compiled and measured in the same run, before and after; for
-soft-max, layer norm and chains over elements that of a copy of as many bytes.
+terms (bytes exactly); one that is off is marked WRONG and counts for nothing.  In each round
+the machine is measured, too: the bound of a case is the time of its multiply-adds in registers, or
+of reading as many bytes as its operands have, whichever is longer; for soft-max, layer norm and
+chains over elements that of a copy of as many bytes.
 
 Peers that are not installed are left out, with the command that installs them:
 pip install 'isamap[peers]'.  They may live in another environment: --python.
@@ -31,12 +32,12 @@ from typing import IO
 sys.path.insert(0, str(Path(__file__).parent))
 
 from beside.cases import Case, cases, families, spread, title
-from beside.peaks import UNITS, Peaks, compile_peak
+from beside.peaks import Peaks, compile_peak
 from beside.peers import PEERS, Peer, chosen
 from beside.process import Gone, Process
 from beside.record import Record
 from beside.report import details, notes, put, summary
-from beside.rounds import measure, renewed, revived, told
+from beside.rounds import measure, revived, told
 
 WITHOUT_TILES = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_FP16", "ISAMAP_PEER_HW": "x86_avx512"}
 """The last instruction set before the one with tiles, as oneDNN and as isamap call it."""
@@ -101,13 +102,12 @@ def main(words: Sequence[str] | None = None) -> int:
         todo = wanted_cases(given.families, given.grep, given.limit)
     except ValueError as error:
         made.error(str(error))
-    kinds = [k for k in UNITS if any(f.endswith(k) for f in todo)]
     records: dict[str, list[Record]] = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         log = stack.enter_context(given.log.open("a"))
         peaks = Peaks(compile_peak(folder), cores, not given.no_tiles)
-        peaks.measure(kinds)
+        stack.callback(peaks.close)
 
         def start(peer: Peer) -> Process:
             return Process(peer, cores, given.python, log, extra)
@@ -120,10 +120,6 @@ def main(words: Sequence[str] | None = None) -> int:
             record = measure(case, processes, peaks, given.rounds, given.window / 1e3, folder)
             records.setdefault(record.family, []).append(record)
             print(told(record), flush=True)
-        peaks.measure(kinds)
-        for family, own in todo.items():
-            pairs = zip(own, records[family], strict=True)
-            records[family] = [renewed(case, record, peaks) for case, record in pairs]
     facts = _facts(given, cores, versions, peaks)
     print("\n".join(["", *summary(records, given.threads), "", *notes(records)]))
     if given.json is not None:
@@ -182,9 +178,7 @@ def _facts(
     given: argparse.Namespace, cores: Sequence[int], versions: Sequence[str], peaks: Peaks
 ) -> list[str]:
     """Return what a reader must know of the run, a line of a list each."""
-    loops = ", ".join(
-        f"{key} {rate:.4g} G/s" for key, rate in peaks.rates.items() if " " not in key
-    )
+    loops = ", ".join(f"{unit} {rate:.4g} G/s" for unit, rate in peaks.rates.items())
     named = " ".join((*given.env, *(("without tiles",) if given.no_tiles else ())))
     tuned = os.environ.get("ISAMAP_PEER_TUNE")
     return [
@@ -193,7 +187,7 @@ def _facts(
         f"- isamap: {'searched for ' + tuned if tuned else 'first schedules, no search'}",
         f"- {given.rounds} rounds of {given.window:g} ms"
         + (f", {given.limit} cases of each family at most" if given.limit else ""),
-        f"- measured peaks of these cores together: {loops or 'none'}",
+        f"- best rates of these cores in registers: {loops or 'none'}",
     ]
 
 

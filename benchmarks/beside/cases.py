@@ -126,3 +126,18 @@ def traffic(case: Case) -> int:
     """Return the bytes that a case over rows must read and write: inputs and output once."""
     matrices = 3 if str(case["family"]).startswith("residual") else 2
     return matrices * 4 * int(case["rows"]) * int(case["cols"])
+
+
+def touched(case: Case) -> int:
+    """Return the bytes of the inputs and the output of a case that counts operations."""
+    family, _, kind = str(case["family"]).partition("_")
+    each = {"f32": 4, "bf16": 2, "u8s8": 1}[kind]
+    if family in ("gemm", "linear"):
+        m, n, k = case["m"], case["n"], case["k"]
+        return int(each * (m * k + k * n) + (4 if kind == "u8s8" else each) * m * n)
+    out = side(case) ** 2 * case["co"]
+    if family == "dsblock":
+        weights = case["ci"] * (9 + case["co"])
+    else:
+        weights = case["co"] * case["ci"] // case["g"] * case["r"] ** 2
+    return int(each * (case["ci"] * case["h"] ** 2 + weights + out))

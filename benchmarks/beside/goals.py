@@ -52,4 +52,7 @@ def judged(family: str, records: Sequence[Record], threads: int) -> str:
         shares = [r.share(t) or 0.0 for r, t in own if t is not None]
         met = bool(shares) and (geometric_mean(shares) or 0.0) >= BANDWIDTH
         text += f" or {BANDWIDTH:.0%} of the bandwidth"
+    room = geometric_mean(r.room for r in records if r.room)
+    if not met and room is not None and room < wanted:
+        return f"{text}: not met, the bound is {room:.2f}"
     return f"{text}: {'met' if met else 'not met'}"

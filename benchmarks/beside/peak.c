@@ -1,9 +1,11 @@
-/* What a core can do at most: register-only multiply-adds, and copies.
+/* What a core can do at most: register-only multiply-adds, reads, and copies.
  *
- *   peak f32|dot_bf16|dot_u8s8|tile_bf16|tile_u8s8 SECONDS     prints 1e9 operations a second
- *   peak copy SECONDS BYTES              prints 1e9 bytes a second, read and written together
+ *   peak f32|dot_bf16|dot_u8s8|tile_bf16|tile_u8s8     1e9 operations a second
+ *   peak read BYTES                                    1e9 bytes a second, the same ones again
+ *   peak copy BYTES                                    as many, read and written together
  *
- * Prints the best of many windows; "none" where the CPU has no such instruction. */
+ * For each line with a number of seconds, which is how long it works, it prints the rate; "none"
+ * where the CPU has no such instruction. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,10 +140,33 @@ static double copy(long loops)
     return 2.0 * bytes;
 }
 
+static double read_all(long loops)
+{
+    vector sum[8] = {{0}};
+    for (long n = 0; n < loops; n++) {
+        size_t i = 0;
+        for (; i + 8 * WIDTH <= bytes; i += 8 * WIDTH)
+            for (int k = 0; k < 8; k++)
+                sum[k] += *(const vector *)(from + i + k * WIDTH);
+        for (; i < bytes; i += WIDTH)
+            sum[0] += *(const vector *)(from + i);
+        __asm__ volatile("" : "+m"(sum) : : "memory");
+    }
+    return (double)bytes;
+}
+
+static char *room(void)
+{
+    char *made = aligned_alloc(4096, bytes / 4096 * 4096 + 4096);
+    if (made)
+        memset(made, 0, bytes);
+    return made;
+}
+
 int main(int count, char **words)
 {
-    double (*work)(long) = NULL;
-    const char *kind = count > 2 ? words[1] : "";
+    double (*work)(long) = NULL, seconds, taken, rate;
+    const char *kind = count > 1 ? words[1] : "";
     if (!strcmp(kind, "f32"))
         work = f32;
 #ifdef HAS_DOT_BF16
@@ -156,32 +181,25 @@ int main(int count, char **words)
     if (!strncmp(kind, "tile_", 5) && tiles())
         work = !strcmp(kind, "tile_bf16") ? tile_bf16 : tile_u8s8;
 #endif
-    if (!strcmp(kind, "copy") && count > 3) {
-        bytes = (size_t)atol(words[3]) / 2 / WIDTH * WIDTH;
-        from = aligned_alloc(4096, bytes / 4096 * 4096 + 4096);
-        to = aligned_alloc(4096, bytes / 4096 * 4096 + 4096);
-        if (!bytes || !from || !to)
+    if (count > 2 && (!strcmp(kind, "copy") || !strcmp(kind, "read"))) {
+        work = !strcmp(kind, "copy") ? copy : read_all;
+        bytes = (size_t)atol(words[2]) / (work == copy ? 2 : 1) / WIDTH * WIDTH;
+        if (!bytes || !(from = room()) || !(to = work == copy ? room() : from))
             return 1;
-        memset(from, 1, bytes), memset(to, 1, bytes);
-        work = copy;
     }
-    if (!work) {
-        puts("none");
-        return 0;
-    }
-    /* Windows of some milliseconds: shorter than what a neighbour takes at a time. */
     long loops = 1;
-    double best = 0, taken = 0, end = now() + atof(words[2]);
-    while (taken < 0.004) {
-        double start = now();
-        work(loops *= 2);
-        taken = now() - start;
+    while (scanf("%lf", &seconds) == 1) {
+        do {
+            double start = now(), own = work ? work(loops) : 0;
+            taken = now() - start;
+            rate = own * loops / taken * 1e-9;
+            loops *= taken < seconds / 2 ? 2 : 1;
+        } while (work && taken < seconds / 2);
+        if (work)
+            printf("%.4f\n", rate);
+        else
+            puts("none");
+        fflush(stdout);
     }
-    do {
-        double start = now(), own = work(loops);
-        double rate = own * loops / (now() - start) * 1e-9;
-        best = rate > best ? rate : best;
-    } while (now() < end);
-    printf("%.3f\n", best);
     return 0;
 }

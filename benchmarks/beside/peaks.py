@@ -16,6 +16,9 @@ UNITS = {
 }
 """The loops of each type of elements: dot products of vectors, and of tiles of matrices."""
 
+FIRST = 0.1
+"""Seconds of the measurement that says which loop of a type of elements is the fastest."""
+
 
 def compile_peak(folder: Path, compiler: str = "cc") -> Path:
     """Return the program, compiled for this CPU; CalledProcessError if it cannot be."""
@@ -24,50 +27,88 @@ def compile_peak(folder: Path, compiler: str = "cc") -> Path:
     return program
 
 
-class Peaks:
-    """The best rates seen on all cores together: each may be measured several times."""
+class Loop:
+    """A loop that runs on all cores at once when it is asked to, and waits in between."""
 
-    def __init__(
-        self, program: Path, cores: Sequence[int], tiles: bool, seconds: float = 0.3
-    ) -> None:
-        self._program, self._cores, self._seconds = program, cores, seconds
-        self._tiles = tiles
-        self.rates: dict[str, float] = {}
-        """1e9 operations a second of each loop, and GB/s of ``copy BYTES``."""
-
-    def measure(self, kinds: Sequence[str]) -> None:
-        """Measure the peaks of these types of elements, keeping better ones seen before."""
-        for unit in (unit for kind in kinds for unit in UNITS[kind]):
-            if self._tiles or not unit.startswith("tile"):
-                self._keep(unit, self._run(unit))
-
-    def copy(self, size: int) -> float:
-        """Return the rate of copying half of so many bytes to the other half, in GB/s."""
-        key = f"copy {size}"
-        each = max(4096, size // len(self._cores))
-        self._keep(key, self._run("copy", str(each)))
-        return self.rates[key]
-
-    def best(self, kind: str) -> float | None:
-        """Return the best rate of a type of elements; None if no loop of it runs here."""
-        found = [self.rates[unit] for unit in UNITS[kind] if unit in self.rates]
-        return max(found, default=None)
-
-    def _keep(self, key: str, rate: float | None) -> None:
-        if rate is not None:
-            self.rates[key] = max(rate, self.rates.get(key, 0.0))
-
-    def _run(self, kind: str, *rest: str) -> float | None:
-        """Return the sum over all cores at once; None if there is no such loop here."""
-        command = [str(self._program), kind, str(self._seconds), *rest]
-        running = [
+    def __init__(self, program: Path, cores: Sequence[int], *words: str) -> None:
+        self._running = [
             subprocess.Popen(
-                command,
+                [str(program), *words],
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
                 preexec_fn=partial(os.sched_setaffinity, 0, {core}),
             )
-            for core in self._cores
+            for core in cores
         ]
-        said = [child.communicate()[0].strip() for child in running]
-        return None if "none" in said else sum(float(text) for text in said)
+
+    def rate(self, seconds: float) -> float | None:
+        """Return 1e9 operations, or bytes, a second over about so many seconds, of all cores.
+
+        None if there is no such loop here.
+        """
+        for child in self._running:
+            assert child.stdin is not None
+            child.stdin.write(f"{seconds}\n")
+            child.stdin.flush()
+        said = [child.stdout.readline().strip() for child in self._running if child.stdout]
+        return None if "none" in said else sum(map(float, said))
+
+    def close(self) -> None:
+        """End it."""
+        for child in self._running:
+            child.kill()
+            child.communicate()
+
+
+class Peaks:
+    """The loops of this machine; ``rates`` are the best that each was seen at, 1e9 a second."""
+
+    def __init__(self, program: Path, cores: Sequence[int], tiles: bool) -> None:
+        self._program, self._cores, self._tiles = program, cores, tiles
+        self._fastest: dict[str, tuple[str, Loop] | None] = {}
+        self.rates: dict[str, float] = {}
+
+    def computing(self, kind: str, seconds: float) -> float | None:
+        """Return 1e9 operations a second of the fastest loop of a type of elements, now.
+
+        None if no loop of it runs here.
+        """
+        if kind not in self._fastest:
+            self._fastest[kind] = self._find(kind)
+        found = self._fastest[kind]
+        if found is None:
+            return None
+        unit, loop = found
+        rate = loop.rate(seconds)
+        assert rate is not None
+        self.rates[unit] = max(rate, self.rates.get(unit, 0.0))
+        return rate
+
+    def moving(self, how: str, size: int) -> Loop:
+        """Return a loop that reads, or copies, so many bytes of all cores together."""
+        return self._loop(how, str(max(4096, size // len(self._cores))))
+
+    def close(self) -> None:
+        """End all loops that compute."""
+        for found in self._fastest.values():
+            if found is not None:
+                found[1].close()
+
+    def _find(self, kind: str) -> tuple[str, Loop] | None:
+        best: tuple[str, Loop] | None = None
+        for unit in UNITS[kind]:
+            loop = self._loop(unit)
+            rate = loop.rate(FIRST) if self._tiles or not unit.startswith("tile") else None
+            if rate is not None:
+                self.rates[unit] = rate
+            if rate is None or (best is not None and rate < self.rates[best[0]]):
+                loop.close()
+                continue
+            if best is not None:
+                best[1].close()
+            best = unit, loop
+        return best
+
+    def _loop(self, *words: str) -> Loop:
+        return Loop(self._program, self._cores, *words)

@@ -27,17 +27,18 @@ class Timing:
 
 @dataclass(frozen=True)
 class Record:
-    """One case: its timings, its peak, and why a peer has none.
+    """One case: its timings, the bound of them, and why a peer has none.
 
     ``work`` counts 1e9 operations, or 1e9 bytes where memory is the limit (``unit`` says which);
-    ``peak`` is what the machine can do at most of that in a second.
+    ``least`` are the seconds that the machine takes at least, as it was in each round; none if
+    nothing is known of that.
     """
 
     family: str
     title: str
     work: float
     unit: str
-    peak: float | None
+    least: tuple[float, ...]
     timings: tuple[Timing, ...]
     absent: dict[str, str] = field(default_factory=dict)
 
@@ -67,8 +68,16 @@ class Record:
         return self.work / timing.median
 
     def share(self, timing: Timing) -> float | None:
-        """Return the part of the peak."""
-        return None if self.peak is None else self.rate(timing) / self.peak
+        """Return the part of the bound that is reached: the median over rounds of the quotients."""
+        if not self.least:
+            return None
+        return median(b / s for b, s in zip(self.least, timing.seconds, strict=True))
+
+    @property
+    def room(self) -> float | None:
+        """How much faster than the best peer the bound is: no ratio can be more."""
+        share = None if self.best is None else self.share(self.best)
+        return None if share is None else 1 / share
 
     def to_json(self) -> dict[str, Any]:
         """Return everything that was measured, and what follows, for a file."""
@@ -76,7 +85,8 @@ class Record:
         return {
             "case": self.title,
             "unit": self.unit,
-            "peak": self.peak,
+            "least_s": self.least,
+            "room": self.room,
             "ratio": self.ratio,
             "best_peer": None if best is None else best.peer,
             "absent": self.absent,
@@ -85,7 +95,7 @@ class Record:
                     "way": t.way,
                     "median_s": t.median,
                     "rate": self.rate(t),
-                    "share_of_peak": self.share(t),
+                    "share_of_bound": self.share(t),
                     "wrong": t.wrong,
                     "setup_s": t.setup,
                     "seconds": t.seconds,

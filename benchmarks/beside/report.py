@@ -16,8 +16,8 @@ def summary(records: Mapping[str, Sequence[Record]], threads: int) -> list[str]:
     """Return one line for each family."""
     lines = [
         "| family | cases | isamap / best peer: mean | least | most "
-        "| % of peak: isamap | best peer | best peers | goal |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| % of bound: isamap | best peer | bound / best peer | best peers | goal |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for family, own in records.items():
         ratios = [r.ratio for r in own if r.ratio is not None]
@@ -29,6 +29,7 @@ def summary(records: Mapping[str, Sequence[Record]], threads: int) -> list[str]:
             f"{len(ratios)} of {len(own)}" if len(ratios) < len(own) else f"{len(own)}",
             *(_figure(value) for value in (geometric_mean(ratios), *_ends(ratios))),
             *(_percent(geometric_mean(v for v in values if v)) for values in shares),
+            _figure(geometric_mean(r.room for r in own if r.room)),
             ", ".join(f"{peer} {count}" for peer, count in wins.most_common()) or "-",
             judged(family, own, threads),
         ]
@@ -46,8 +47,8 @@ def details(family: str, records: Sequence[Record]) -> list[str]:
     lines = [
         f"{family}: {MEANING[family.partition('_')[0]]}. Rates in {unit}.",
         "",
-        f"| case | ratio | {OWN} | % of peak | " + " | ".join(others) + " |",
-        "|---" * (4 + len(others)) + "|",
+        f"| case | ratio | {OWN} | % of bound | bound / best | " + " | ".join(others) + " |",
+        "|---" * (5 + len(others)) + "|",
     ]
     for record in records:
         timing = record.timing(OWN)
@@ -56,6 +57,7 @@ def details(family: str, records: Sequence[Record]) -> list[str]:
             _figure(record.ratio),
             _cell(record, OWN),
             _percent(_share(record, timing)),
+            _figure(record.room),
             *(_cell(record, peer) for peer in others),
         ]
         lines.append("| " + " | ".join(cells) + " |")

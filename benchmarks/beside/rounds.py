@@ -1,12 +1,12 @@
 """One case, all peers: made ready, checked, and timed in turn."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from beside.cases import Case, element_kind, operations, title, traffic
+from beside.cases import Case, operations, title, traffic
+from beside.least import Least
 from beside.peaks import Peaks
 from beside.process import Gone, Process
 from beside.record import Record, Timing
@@ -26,7 +26,7 @@ def measure(
     window: float,
     folder: Path,
 ) -> Record:
-    """Time every peer once a round, each round begun by the next one."""
+    """Time every peer once a round, each round begun by the next one, and the machine itself."""
     absent: dict[str, str] = {}
     ways: dict[str, tuple[str, float, str | None]] = {}
     live: list[Process] = []
@@ -46,6 +46,8 @@ def measure(
         ways[name] = said["way"], said["setup"], reference.fault(np.load(file))
         live.append(process)
     seconds: dict[str, list[float]] = {process.peer.name: [] for process in live}
+    least: list[float] = []
+    bound = Least(case, peaks)
     for number in range(rounds):
         first = number % max(1, len(live))
         for process in (*live[first:], *live[:first]):
@@ -55,28 +57,18 @@ def measure(
                 absent[process.peer.name] = str(error)
                 continue
             seconds[process.peer.name].append(taken)
+        shortest = bound.seconds()
+        least += [] if shortest is None else [shortest]
+    bound.close()
     timings = tuple(
         Timing(name, way, tuple(seconds[name]), wrong, setup)
         for name, (way, setup, wrong) in ways.items()
         if name not in absent
     )
-    work, unit, peak = limits(case, peaks)
-    return Record(str(case["family"]), title(case), work, unit, peak, timings, absent)
-
-
-def renewed(case: Case, record: Record, peaks: Peaks) -> Record:
-    """Return a record with the peak as it is known now: it may have been measured again."""
     count = operations(case)
-    return record if count is None else replace(record, peak=peaks.best(element_kind(case)))
-
-
-def limits(case: Case, peaks: Peaks) -> tuple[float, str, float | None]:
-    """Return the work of a case in 1e9, its unit, and how much of it a second can have."""
-    count = operations(case)
-    if count is not None:
-        return count * 1e-9, "G", peaks.best(element_kind(case))
-    size = traffic(case)
-    return size * 1e-9, "GB", peaks.copy(size)
+    work, unit = (count, "G") if count is not None else (traffic(case), "GB")
+    family, name = str(case["family"]), title(case)
+    return Record(family, name, work * 1e-9, unit, tuple(least), timings, absent)
 
 
 def told(record: Record) -> str:

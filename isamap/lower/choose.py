@@ -1,7 +1,7 @@
 """The first choice: for each statement the mapping whose first schedule is estimated fastest."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
@@ -21,6 +21,8 @@ from isamap.schedule.first import first_schedule
 from isamap.schedule.rank import Ranked, Ranking
 from isamap.schedule.schedule import Schedule, StatementSchedule
 from isamap.schedule.spread import spread
+from isamap.schedule.tiled import tiled_schedules
+from isamap.schedule.treatment import Treatments
 
 RANKED = 512
 """Mappings of one statement that are ranked by a closed form."""
@@ -28,6 +30,15 @@ RANKED = 512
 TRIED = 5
 """Mappings of one statement that are scheduled, lowered and estimated before the choice."""
 
+
+RETILED = 2
+"""Mappings that other loops are looked for: those that could be the fastest by them."""
+
+WAITING = 1.2
+"""How much longer than it must a statement waits for caches before other loops are looked for."""
+
+NEARLY = 1.02
+"""Other loops that gain less than this are not taken."""
 
 HOPELESS = 8.0
 """Mappings this much slower than the best by the closed form are not scheduled."""
@@ -41,6 +52,7 @@ class Alternative:
     """A mapping with its first schedule and estimate, or the reason why it has none.
 
     ``spread`` are the bytes over which fragments lie (:func:`isamap.schedule.spread.spread`).
+    ``treatments`` are the mapping's, if it has a schedule.
     """
 
     mapping: matching.Mapping
@@ -48,6 +60,7 @@ class Alternative:
     estimate: Estimate | None
     reason: str = ""
     spread: int = 0
+    treatments: Treatments | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +114,10 @@ def choose(
         if progress is not None:
             progress(f"scheduling statement {number + 1} of {len(enumerations)}")
         found = alternatives(kernel, accelerator, number, enumeration, threads, symbols, shared)
-        ordered = by_preference(found)
-        if not ordered:
+        if not by_preference(found):
             raise NoMappingError(_no_mapping(enumeration, found, accelerator))
+        found = _retiled(kernel, accelerator, number, found, threads, symbols, shared)
+        ordered = by_preference(found)
         chosen.append(ordered[0])
         considered.append(found)
     whole = fuse(kernel, accelerator, Schedule(tuple(chosen)), shared, symbols)
@@ -155,8 +169,59 @@ def alternatives(
         best = min(best, cycles)
         made = estimate(lowered, accelerator, symbols)
         wide = spread(schedule, {buffer.name: buffer for buffer in alone.buffers})
-        found.append(Alternative(mapping, schedule, made, spread=wide))
+        known = ranked.treatments
+        found.append(Alternative(mapping, schedule, made, spread=wide, treatments=known))
     return tuple(found)
+
+
+def _retiled(
+    kernel: Kernel,
+    accelerator: Accelerator,
+    number: int,
+    found: Sequence[Alternative],
+    threads: int,
+    symbols: Mapping[str, int] | None,
+    producers: Producers,
+) -> tuple[Alternative, ...]:
+    """Return alternatives, those with better loops that wait for caches and might be the best."""
+    alone = bind_extents(statement_kernel(kernel, number))
+    result = list(found)
+    known = [(a.estimate, n) for n, a in enumerate(found) if a.estimate]
+    best = min(made.cycles for made, _ in known)
+    for least, n in sorted((made.least, n) for made, n in known)[:RETILED]:
+        start = found[n]
+        assert start.estimate is not None
+        if least * WAITING >= min(start.estimate.cycles, best):
+            continue
+        result[n] = _with_better_loops(start, alone, accelerator, producers, threads, symbols)
+        best = min(best, (result[n].estimate or start.estimate).cycles)
+    return tuple(result)
+
+
+def _with_better_loops(
+    start: Alternative,
+    alone: Kernel,
+    accelerator: Accelerator,
+    producers: Producers,
+    threads: int,
+    symbols: Mapping[str, int] | None,
+) -> Alternative:
+    """Return an alternative with the loops of the model that have the lowest estimate, or as it is.
+
+    ``alone`` is the kernel of the statement only, with its extents bound.
+    """
+    assert start.schedule is not None
+    assert start.estimate is not None
+    assert start.treatments is not None
+    best, least = start, start.estimate.cycles / NEARLY
+    for schedule in tiled_schedules(start.schedule, accelerator, alone, start.treatments, threads):
+        lowered = lower(alone, accelerator, Schedule((schedule,)), producers)
+        if excess(lowered, accelerator) is not None:
+            continue
+        made = estimate(lowered, accelerator, symbols)
+        if made.cycles < least:
+            best, least = replace(start, schedule=schedule, estimate=made), made.cycles / NEARLY
+    return best
 
 
 def ranking(kernel: Kernel, number: int, enumeration: Enumeration, producers: Producers) -> Ranking:

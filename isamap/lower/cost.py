@@ -6,7 +6,7 @@ level is the footprint of the deepest loops that fit two thirds of it, times the
 Element copies come on top.  Extents that are known at run time only are taken from ``symbols``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -28,8 +28,11 @@ from isamap.lower.nodes import (
 ASSUMED_SYMBOL = 256
 """Extent taken for a symbol without a value."""
 
-COPY_CYCLES = 0.5
-"""Cycles an element of a copy whose innermost counter is contiguous on both sides."""
+COPY_BYTES = 8.0
+"""Bytes a cycle of a copy whose innermost counter is contiguous on both sides."""
+
+RUN_CYCLES = 1.0
+"""Cycles of each stretch of elements that such a copy moves, on top."""
 
 WEAVE_CYCLES = 0.75
 """Cycles an element of a copy that weaves a few rows: it is read along one counter, written along
@@ -51,12 +54,14 @@ class Estimate:
     """Cycles of one core, what bounds them, and the parts: units, 'chain', storages, 'copies'.
 
     ``busy`` are the cycles that are left if caches and memory deliver at once, ``cached`` those
-    that caches take to deliver.
+    that caches take to deliver.  In ``least`` cycles the same calls are done if everything moves
+    once only; no order of their loops takes fewer.
     """
 
     cycles: float
     busy: float
     cached: float
+    least: float
     bound_by: str
     parts: Mapping[str, float]
     instructions: Mapping[str, float]
@@ -114,6 +119,13 @@ class _Site:
         return low, high + self.span
 
 
+def _elements(sites: Sequence[_Site], depth: int) -> float:
+    """Return how many elements of one array its sites touch in the loops from ``depth`` inwards."""
+    ends = [site.reach(depth) for site in sites]
+    whole = max(high for _, high in ends) - min(low for low, _ in ends)
+    return min(sum(site.footprint(depth) for site in sites), whole)
+
+
 def estimate(
     lowered: LoweredKernel, accelerator: Accelerator, symbols: Mapping[str, int] | None = None
 ) -> Estimate:
@@ -145,11 +157,16 @@ def estimate_nodes(
     parts = {**work.units, "chain": work.chain, "copies": work.copies}
     memory = walk.traffic()
     parts.update(memory)
-    slowest = max(memory.values(), default=0.0)
-    cycles = max(work.cycles, slowest) + 0.1 * min(work.cycles, slowest) + work.copies
+    cycles = _beside(work.cycles, max(memory.values(), default=0.0)) + work.copies
+    least = _beside(work.cycles, max(walk.once().values(), default=0.0)) + work.copies
     bound = max(parts, key=lambda name: parts[name]) if parts else "nothing"
     cached = sum(memory.values()) - memory.get(_last_level(accelerator), 0.0)
-    return Estimate(cycles, work.cycles + work.copies, cached, bound, parts, work.counts)
+    return Estimate(cycles, work.cycles + work.copies, cached, least, bound, parts, work.counts)
+
+
+def _beside(computing: float, slowest: float) -> float:
+    """Return the cycles of computing while memories deliver, a little in each other's way."""
+    return max(computing, slowest) + 0.1 * min(computing, slowest)
 
 
 def _last_level(accelerator: Accelerator) -> str:
@@ -262,22 +279,37 @@ class _Walk:
         if self.value(copy.target_offset.coefficient(last)) != 1:
             return elements * SCATTER_CYCLES
         if copy.source is None or self.value(copy.source_offset.coefficient(last)) == 1:
-            return elements * COPY_CYCLES
+            runs = elements / max(1.0, self.value(copy.counters[-1][1])) if copy.counters else 1.0
+            return elements * self.bytes[copy.target] / COPY_BYTES + runs * RUN_CYCLES
         woven = self.value(copy.source_offset.coefficient(before)) == 1
         woven = woven and self.value(copy.counters[-1][1]) <= WOVEN
         return elements * (WEAVE_CYCLES if woven else SCATTER_CYCLES)
 
     def traffic(self) -> dict[str, float]:
         """Return the cycles that each cache or memory needs to deliver what is asked of it."""
+        return self._delivered(self._bytes_through)
+
+    def once(self) -> dict[str, float]:
+        """Return these cycles if everything comes into each cache once and stays there."""
+        whole = self._touched()
+        return self._delivered(lambda inner: 0.0 if inner is None else whole)
+
+    def _delivered(self, through: Callable[[float | None], float]) -> dict[str, float]:
         levels = [s for s in self.accelerator.storages if s.kind in ("cache", "memory")]
         result: dict[str, float] = {}
         inner: float | None = None
         for storage in levels:
             if storage.read is not None:
-                amount = self._bytes_through(inner)
-                result[storage.name] = amount / float(storage.read)
+                result[storage.name] = through(inner) / float(storage.read)
             inner = float(storage.size) if storage.size else inner
         return result
+
+    def _touched(self) -> float:
+        """Return the bytes of all elements that are touched."""
+        arrays: dict[str, list[_Site]] = {}
+        for site in self.sites.values():
+            arrays.setdefault(site.array, []).append(site)
+        return sum(_elements(own, 0) * self.bytes[array] for array, own in arrays.items())
 
     def _bytes_through(self, capacity: float | None) -> float:
         """Return the bytes that pass into a cache of ``capacity`` (None: into registers)."""
@@ -323,9 +355,7 @@ class _Walk:
             touched.setdefault(site.array, []).append(site)
         held = amount = 0.0
         for array, own in touched.items():
-            ends = [site.reach(1) for site in own]
-            whole = max(high for _, high in ends) - min(low for low, _ in ends)
-            elements = min(sum(site.footprint(1) for site in own), whole)
+            elements = _elements(own, 1)
             held += elements * self.bytes[array]
             moves = any(site.loops[0][2] for site in own)
             trips = own[0].loops[0][1] if moves else 1

@@ -18,7 +18,8 @@ def pack_aliased(
 ) -> list[Treatment]:
     """Pack operands whose rows lie a multiple of 2 KiB apart and are read again and again.
 
-    Such rows fall into the same few sets of a cache, which then holds almost none of them.
+    Such rows fall into the same few sets of a cache, which then holds almost none of them: rows
+    that a pass over the reductions takes one after the other, and those of one fragment.
     """
     if not any(s.kind == "cache" for s in accelerator.storages):
         return chosen
@@ -34,8 +35,9 @@ def pack_aliased(
             continue
         pitches = [
             numeric(reference.offset.coefficient(v), ASSUMED_EXTENT) * access.dtype.bytes
-            for v in shape.reductions
-            if v in names and reference.offset.is_linear_in([v]) and shape.extents[v] >= 16
+            for v, extent in shape.extents.items()
+            if v in names and reference.offset.is_linear_in([v])
+            if max(shape.tile[v], extent if v in shape.reductions else 1) >= 16
         ]
         aliased = any(pitch and pitch % 2048 == 0 for pitch in pitches)
         if aliased and treatments.cost(operand, "packed") is not None:

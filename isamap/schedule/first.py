@@ -24,7 +24,7 @@ from isamap.schedule.copied import pack_aliased, pack_constants
 from isamap.schedule.flows import Flow, early_flows
 from isamap.schedule.inside import packed_inside
 from isamap.schedule.schedule import Early, Level, StatementSchedule, Treatment
-from isamap.schedule.shape import Shape, Steps, is_symbolic, read_shape
+from isamap.schedule.shape import Shape, Steps, block_of, is_symbolic, read_shape
 from isamap.schedule.supply import Supply, supply
 from isamap.schedule.threads import share
 from isamap.schedule.treatment import Treatments, inputs
@@ -64,9 +64,24 @@ def first_schedule(
     chosen = pack_aliased(shape, chosen, accelerator, treatments)
     chosen = pack_constants(shape, block, chosen, accelerator, treatments)
     levels = order_levels(shape, block, accelerator, threads)
+    return with_levels(shape, levels, chosen, treatments, come.far, accelerator)
+
+
+def with_levels(
+    shape: Shape,
+    levels: Sequence[Level],
+    chosen: Sequence[Treatment],
+    treatments: Treatments,
+    far: Sequence[Flow],
+    accelerator: Accelerator,
+) -> StatementSchedule:
+    """Return a schedule of these loops; where to pack and what to ask for ahead is by the rules."""
     inside = packed_inside(shape, levels, chosen, treatments)
-    early = first_early(shape, block, levels, chosen, come.far, accelerator)
-    return StatementSchedule(mapping, levels, tuple(chosen), inside=inside, early=early)
+    block = block_of(shape, levels)
+    early = first_early(shape, block, levels, chosen, far, accelerator)
+    return StatementSchedule(
+        shape.mapping, tuple(levels), tuple(chosen), inside=inside, early=early
+    )
 
 
 def first_early(

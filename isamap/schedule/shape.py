@@ -1,6 +1,7 @@
 """A mapping in the numbers that rules for schedules ask for."""
 
 from collections import Counter
+from collections.abc import Iterable
 from collections.abc import Mapping as Dict
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -8,6 +9,7 @@ from typing import TypeAlias
 from isamap.ir.nodes import Access
 from isamap.mapping.matching import Mapping
 from isamap.mapping.tiles.shared import brought
+from isamap.schedule.schedule import Level
 from isamap.schedule.treatment import inputs, numeric
 
 ASSUMED_EXTENT = 1009
@@ -61,6 +63,12 @@ def is_symbolic(shape: Shape, variable: str) -> bool:
     """Return whether the extent of a variable is known when the code runs only."""
     variables = shape.mapping.matching.statement.variables
     return next(v.extent for v in variables if v.name == variable).constant is None
+
+
+def block_of(shape: Shape, levels: Iterable[Level]) -> dict[str, int]:
+    """Return the register block inside some levels, as tiles of each variable."""
+    steps = {**shape.extents, **{level.variable: level.step for level in levels}}
+    return {v: -(-steps[v] // shape.tile[v]) for v in shape.extents}
 
 
 def _reads(mapping: Mapping, operand: str) -> tuple[tuple[Steps, frozenset[str], int], ...]:

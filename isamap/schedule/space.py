@@ -26,7 +26,7 @@ from isamap.schedule.flows import Flow
 from isamap.schedule.inside import packed_inside
 from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Early, Level, Schedule, StatementSchedule, Treatment
-from isamap.schedule.shape import Shape, read_shape
+from isamap.schedule.shape import Shape, block_of, read_shape
 from isamap.schedule.supply import supply
 from isamap.schedule.threads import share
 from isamap.schedule.tilings import Tiling, levels_of, tilings
@@ -187,12 +187,16 @@ def _rounds(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What schedules of one mapping are made from; ``blocks`` has the best first."""
+    """What schedules of one mapping are made from; ``blocks`` has the best first.
+
+    If its loops are ``given``, the first start has others than the rules make, for that block.
+    """
 
     shape: Shape
     treatments: Treatments
     blocks: list[dict[str, int]]
     far: tuple[Flow, ...]
+    given: bool
 
 
 @dataclass(slots=True)
@@ -294,7 +298,12 @@ class _Maker:
             shape = read_shape(mapping)
             come = supply(shape, chosen, self.accelerator, treatments, order_outputs(shape))
             blocks = rank_blocks(shape, self.accelerator, costs, come)[:BLOCKS]
-            self._known[start] = _Facts(shape, treatments, blocks, come.far)
+            own = tuple(self.starts[start].levels)
+            given = own != order_levels(shape, blocks[0], self.accelerator, self.threads)
+            if given and not (self.written and start == 0):
+                first = block_of(shape, own)
+                blocks = [first, *(block for block in blocks if block != first)]
+            self._known[start] = _Facts(shape, treatments, blocks, come.far, given)
         return self._known[start]
 
     def build(self, assignment: Mapping[str, int]) -> StatementSchedule:
@@ -340,6 +349,10 @@ class _Maker:
             if numbers.get("unroll", 1) != 1:
                 raise _no("its block is the one that is written")
             levels = self._reorder(shape, list(self.starts[0].levels), order)
+        elif facts.given and not any(numbers.get(name, 0) for name in ("block", "tiling")):
+            if order != ORDERS[0] or numbers.get("unroll", 1) != 1:
+                raise _no("its loops are those of the first schedule")
+            levels = list(self.starts[start].levels)
         elif tiling:
             if tiling > len(self._models(start)):
                 raise _no("the model has fewer tilings for the mapping")

@@ -62,8 +62,11 @@ def tilings(
     accelerator: Accelerator,
     block: Dict[str, int],
     packed: Container[str] = (),
+    complete: bool = False,
 ) -> tuple[Tiling, ...]:
     """Return the best and other good tilings around a block of tiles of each variable.
+
+    If they must be ``complete``, results leave the registers once, when they are.
 
     ``kernel`` is of the statement alone, with its extents bound; ``packed`` are the buffers of
     which packed copies are read.
@@ -81,7 +84,7 @@ def tilings(
     whole = _held_whole(sizes, nest, reductions)
     hidden = replace(machine, exposed=_OVERLAP)
     chains = likely(nest, machine, _CHAINS, whole, WIDTH)
-    if whole != sizes and kernel.permissions.reassociate:
+    if whole != sizes and kernel.permissions.reassociate and not complete:
         chains += likely(nest, machine, _CHAINS, sizes, WIDTH)
         chains += likely(nest, hidden, _CHAINS, sizes, WIDTH)
     judge = cache(partial(judged, nest, machine))
@@ -93,6 +96,8 @@ def tilings(
 
     ranked = sorted(simple, key=rank)
     worth = [loops for loops in ranked if rank(loops)[0] <= WORTH * rank(ranked[0])[0]]
+    if complete:
+        worth = [loops for loops in worth if _is_complete(loops, reductions)]
     chosen = _best_and_diverse(worth, KEPT)
     return tuple(
         Tiling(tuple((names[dim], step) for dim, step in loops), expected(modelled, judge(loops)))
@@ -111,6 +116,12 @@ def modelled_block(
     buffers = {buffer.name: buffer for buffer in kernel.buffers}
     steps = {v: block[v] * shape.tile[v] for v in shape.extents}
     return model_of(shape.mapping, accelerator, buffers, shape.extents, steps, packed)
+
+
+def _is_complete(loops: Sequence[Loop], reductions: Sequence[int]) -> bool:
+    """Return whether no loop over results is inside one over a reduction."""
+    over = [dim in reductions for dim, _ in loops]
+    return over == sorted(over)
 
 
 def expected(modelled: Modelled, moving: Sequence[float]) -> float:

@@ -24,7 +24,7 @@ HINT = 4
 products of 4 to 64 rows by 13 to 40 MB of weights asking was 1.2 to 1.6 times as fast.
 """
 
-PASSES = 4
+PASSES = 8
 """Passes over a panel, at most, where lines are asked for: the first one alone needs them."""
 
 LOADED = 4

@@ -108,19 +108,41 @@ def choose(
     can be lowered; the message gives the reason of each that was tried.
     """
     shared = producers or Producers(accelerator)
-    chosen: list[StatementSchedule] = []
-    considered: list[tuple[Alternative, ...]] = []
+    ruled: list[tuple[Alternative, ...]] = []
     for number, enumeration in enumerate(enumerations):
         if progress is not None:
             progress(f"scheduling statement {number + 1} of {len(enumerations)}")
         found = alternatives(kernel, accelerator, number, enumeration, threads, symbols, shared)
         if not by_preference(found):
             raise NoMappingError(_no_mapping(enumeration, found, accelerator))
-        found = _retiled(kernel, accelerator, number, found, threads, symbols, shared)
-        ordered = by_preference(found)
-        chosen.append(ordered[0])
-        considered.append(found)
-    whole = fuse(kernel, accelerator, Schedule(tuple(chosen)), shared, symbols)
+        ruled.append(found)
+    best = _together(kernel, accelerator, ruled, shared, symbols)
+    retiled = [
+        _retiled(kernel, accelerator, number, found, threads, symbols, shared)
+        for number, found in enumerate(ruled)
+    ]
+    if _total(retiled) * NEARLY < _total(ruled):
+        # What is best for a statement alone may keep it out of the rounds of others.
+        other = _together(kernel, accelerator, retiled, shared, symbols)
+        best = other if other.estimate.is_below(best.estimate) else best
+    return best
+
+
+def _total(considered: Sequence[tuple[Alternative, ...]]) -> float:
+    """Return the sum of the statements' lowest estimates."""
+    return sum(min(a.estimate.cycles for a in found if a.estimate) for found in considered)
+
+
+def _together(
+    kernel: Kernel,
+    accelerator: Accelerator,
+    considered: Sequence[tuple[Alternative, ...]],
+    producers: Producers,
+    symbols: Mapping[str, int] | None,
+) -> Choice:
+    """Return the preferred alternative of each statement, joined where that pays."""
+    chosen = Schedule(tuple(by_preference(found)[0] for found in considered))
+    whole = fuse(kernel, accelerator, chosen, producers, symbols)
     return Choice(whole.schedule, whole.lowered, whole.estimate, tuple(considered))
 
 

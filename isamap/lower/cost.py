@@ -280,7 +280,9 @@ class _Walk:
             return elements * SCATTER_CYCLES
         if copy.source is None or self.value(copy.source_offset.coefficient(last)) == 1:
             runs = elements / max(1.0, self.value(copy.counters[-1][1])) if copy.counters else 1.0
-            return elements * self.bytes[copy.target] / COPY_BYTES + runs * RUN_CYCLES
+            stretches = elements * self.bytes[copy.target] / COPY_BYTES + runs * RUN_CYCLES
+            # Short stretches are moved element by element, no worse than if they were woven.
+            return min(stretches, elements * WEAVE_CYCLES)
         woven = self.value(copy.source_offset.coefficient(before)) == 1
         woven = woven and self.value(copy.counters[-1][1]) <= WOVEN
         return elements * (WEAVE_CYCLES if woven else SCATTER_CYCLES)

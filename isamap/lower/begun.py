@@ -12,13 +12,14 @@ from isamap.schedule.schedule import Schedule, StatementSchedule
 class Begun:
     """What the statements so far have come to.
 
-    ``groups`` are the nodes of statements that have one outermost loop, ``rounds`` how often it
-    goes round and ``firsts`` their first statements; ``written`` are buffers that have content.
+    ``groups`` are the nodes of statements that have one outermost loop, ``rounds`` how often the
+    loop of each goes round and ``firsts`` their first statements; ``written`` are buffers that have
+    content.
     """
 
     context: Context
     groups: list[list[tuple[Node, ...]]] = field(default_factory=list)
-    rounds: list[Index] = field(default_factory=list)
+    rounds: list[list[Index]] = field(default_factory=list)
     firsts: list[int] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
 
@@ -28,7 +29,7 @@ class Begun:
             self,
             context=self.context.copy(),
             groups=[[*group] for group in self.groups],
-            rounds=[*self.rounds],
+            rounds=[[*counts] for counts in self.rounds],
             firsts=[*self.firsts],
             written={*self.written},
         )

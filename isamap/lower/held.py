@@ -1,12 +1,13 @@
 """Local buffers of which each round of several statements needs its own rows only.
 
-Where the outermost index of a buffer is the variable of the rounds in every access, what one round
-writes no other one reads: so all rounds use the same rows, which stay in a cache.  Threads that
+Where the outermost index of a buffer tells the round in every access, what one round writes no
+other one reads: so all rounds use the same rows, which stay in a cache.  Threads that
 share the rounds have rows of their own.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index, const, product, var
@@ -25,20 +26,31 @@ from isamap.lower.nodes import (
     Scope,
     Window,
 )
+from isamap.schedule.rounds import Share, rows_in_round
 
 
-def held_buffers(kernel: Kernel, variables: Mapping[int, str]) -> frozenset[str]:
-    """Return the local buffers whose rows belong to one round each.
+def held_elements(kernel: Kernel, shares: Mapping[int, Share], step: int) -> dict[str, int]:
+    """Return how many elements a round has of each local buffer whose rows belong to one each.
 
-    ``variables`` are those of the rounds, for all statements that take part in them; ``kernel`` has
-    its extents bound.
+    ``shares`` are those of all statements that take part in the rounds, which have ``step``
+    iterations of the first one each; ``kernel`` has its extents bound.
     """
-    found = {b.name for b in kernel.buffers if b.role == "local" and b.shape}
+    rows: dict[str, set[Fraction | None]] = {}
     for number, statement in enumerate(map(zero_based, kernel.statements)):
         for access in _touched(statement):
-            if number not in variables or access.indices[0].name != variables[number]:
-                found.discard(access.buffer)
-    return frozenset(found)
+            some = None
+            if number in shares:
+                some = rows_in_round(access.indices[0], shares[number], statement)
+            rows.setdefault(access.buffer, set()).add(some)
+    found: dict[str, int] = {}
+    for buffer in kernel.buffers:
+        pitch = product(buffer.shape[1:]).constant
+        own = rows.get(buffer.name, set())
+        if buffer.role == "local" and buffer.shape and pitch and len(own) == 1:
+            (only,) = own
+            if only is not None:
+                found[buffer.name] = int(only * step) * pitch
+    return found
 
 
 def _touched(statement: Statement) -> list[Access]:
@@ -53,14 +65,13 @@ def _touched(statement: Statement) -> list[Access]:
 def hold_rounds(
     nodes: Sequence[Node],
     arrays: Sequence[Array],
-    pitches: Mapping[str, int],
-    step: int,
+    elements: Mapping[str, int],
     entries: Mapping[str, Entry],
 ) -> tuple[tuple[Node, ...], tuple[Array, ...]]:
     """Return nodes, and arrays, in which arrays are as long as a round needs them.
 
-    ``nodes`` have one loop over rounds of ``step`` rows each; ``pitches`` are the elements of a row
-    of each array that may be held.  One that is touched ahead of the loop stays as it is.
+    ``nodes`` have one loop over rounds; ``elements`` are those of a round of each array that may be
+    held.  One that is touched ahead of the loop stays as it is.
     """
     flat = _inside(nodes)
     at = next((n for n, node in enumerate(flat) if isinstance(node, Loop)), None)
@@ -69,28 +80,22 @@ def hold_rounds(
     loop = flat[at]
     assert isinstance(loop, Loop)
     ahead = uses(flat[:at], entries)
-    own = {n: p for n, p in pitches.items() if n not in ahead.reads | ahead.writes}
+    own = {n: p for n, p in elements.items() if n not in ahead.reads | ahead.writes}
     if not own:
         return tuple(nodes), tuple(arrays)
-    inside = _moved(loop.body, {n: var(loop.counter) * (step * p) for n, p in own.items()})
+    inside = _moved(loop.body, {n: var(loop.counter) * p for n, p in own.items()})
     # What is left over is one more round.
-    after = _moved(flat[at + 1 :], {n: loop.count * (step * p) for n, p in own.items()})
+    after = _moved(flat[at + 1 :], {n: loop.count * p for n, p in own.items()})
     if loop.parallel:
         after = _alone(after)
     flat = [*flat[:at], replace(loop, body=inside), *after]
     changed = tuple(
-        replace(a, size=const(step * own[a.name]), private=loop.parallel) if a.name in own else a
+        replace(a, size=const(own[a.name]), private=loop.parallel) if a.name in own else a
         for a in arrays
     )
     if isinstance(nodes[0], Scope) and len(nodes) == 1:
         return (replace(nodes[0], body=tuple(flat)),), changed
     return tuple(flat), changed
-
-
-def pitches_of(kernel: Kernel, names: frozenset[str]) -> dict[str, int]:
-    """Return the elements of a row of buffers, of those for which that is a number."""
-    found = {b.name: product(b.shape[1:]).constant for b in kernel.buffers if b.name in names}
-    return {name: pitch for name, pitch in found.items() if pitch is not None}
 
 
 def _inside(nodes: Sequence[Node]) -> list[Node]:

@@ -13,7 +13,7 @@ from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Kernel, Statement
 from isamap.ir.statements import accesses, read_indices, zero_based
 from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Operand, Prefetch, Scope, Window
-from isamap.schedule.rounds import common_variables
+from isamap.schedule.rounds import rows_in_round, shares_of
 from isamap.schedule.schedule import Schedule
 
 
@@ -103,15 +103,16 @@ def _belongs_to_rounds(kernel: Kernel, schedule: Schedule, last: int, name: str)
         return True
     everyone = sorted({*roots, *(f for m in roots for f in schedule.followers(m))})
     loops = {n: schedule.statements[n].levels[0] for n in roots if schedule.statements[n].levels}
-    variables = common_variables(kernel, everyone, loops)
-    if variables is None:
+    shares = shares_of(kernel, everyone, loops)
+    if shares is None:
         return False
     target = zero_based(kernel.statements[last]).target
-    at = next((d for d, i in enumerate(target.indices) if i.name == variables[last]), None)
+    at = next((d for d, i in enumerate(target.indices) if i.name == shares[last].variable), None)
     return at is not None and all(
-        access.indices[at].name == variables[n]
+        rows_in_round(access.indices[at], shares[n], statement) == shares[last].scale
         for n in everyone
-        for access in _all(zero_based(kernel.statements[n]))
+        for statement in [zero_based(kernel.statements[n])]
+        for access in _all(statement)
         if access.buffer == name
     )
 

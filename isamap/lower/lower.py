@@ -11,18 +11,18 @@ from isamap.lower.begun import Beginnings, Begun
 from isamap.lower.context import SYMBOL_RANGE, Context
 from isamap.lower.expand import expand
 from isamap.lower.finish import KEPT, Finishing, finishing
-from isamap.lower.held import held_buffers, hold_rounds, pitches_of
+from isamap.lower.held import held_elements, hold_rounds
 from isamap.lower.lent import elsewhere, lent_places
 from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
 from isamap.lower.number import number_registers
 from isamap.lower.packing import fill
-from isamap.lower.rounds import one_loop
+from isamap.lower.rounds import is_looped, one_loop
 from isamap.lower.share import share_copies
 from isamap.lower.statement import StatementLowering, scattered
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.fragments.produce import Producers
-from isamap.schedule.rounds import common_variables
+from isamap.schedule.rounds import shares_of
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
 
@@ -51,12 +51,14 @@ def lower(
     context, written = begun.context, begun.written
     entries = {entry.name: entry for entry in accelerator.entries}
     body: list[Node] = []
-    for group, first, count in zip(begun.groups, begun.firsts, begun.rounds, strict=True):
+    for group, first, counts in zip(begun.groups, begun.firsts, begun.rounds, strict=True):
         if len(group) == 1:
             body += group[0]
+        elif is_looped(counts):
+            nodes = one_loop(group, counts, entries)
+            body += _in_rounds(context, schedule, first, nodes, frozenset(lent))
         else:
-            nodes = one_loop(group, count, entries)
-            body += _in_rounds(context, schedule, first, nodes, count, frozenset(lent))
+            body += [node for nodes in group for node in nodes]
     # What never leaves a register needs no memory.
     targets = {s.target.buffer for s in bound.statements}
     context.arrays[:] = [
@@ -97,10 +99,11 @@ def _go_on(begun: Begun, schedule: Schedule, number: int) -> None:
     nodes = lower_statement(begun.context, statement, own, begun.written, after)
     if own.along is None:
         begun.groups.append([nodes])
-        begun.rounds.append(_rounds(own))
+        begun.rounds.append([_rounds(own)])
         begun.firsts.append(number)
     else:
         begun.groups[-1].append(nodes)
+        begun.rounds[-1].append(_rounds(own))
     begun.written |= {finish.target.buffer for finish in after.finishes}
     if after.kept:
         begun.written.add(statement.target.buffer)
@@ -120,24 +123,21 @@ def _in_rounds(
     schedule: Schedule,
     first: int,
     nodes: tuple[Node, ...],
-    count: Index,
     lent: frozenset[str],
 ) -> tuple[Node, ...]:
     """Return the nodes of statements in rounds, each buffer as long as a round needs it.
 
     What lies in another one's place is ``lent`` that and keeps its length.
     """
-    if count.constant is None or count.constant < 2:
-        return nodes
     roots = (first, *schedule.companions(first))
     everyone = sorted({*roots, *(f for m in roots for f in schedule.followers(m))})
     loops = {n: schedule.statements[n].levels[0] for n in roots}
-    variables = common_variables(context.kernel, everyone, loops)
-    assert variables is not None, "the rounds were looked at"
-    pitches = pitches_of(context.kernel, held_buffers(context.kernel, variables) - lent)
+    shares = shares_of(context.kernel, everyone, loops)
+    assert shares is not None, "the rounds were looked at"
+    held = held_elements(context.kernel, shares, loops[first].step)
     entries = {entry.name: entry for entry in context.accelerator.entries}
-    step = loops[first].step
-    nodes, arrays = hold_rounds(nodes, context.arrays, pitches, step, entries)
+    own = {name: size for name, size in held.items() if name not in lent}
+    nodes, arrays = hold_rounds(nodes, context.arrays, own, entries)
     context.arrays[:] = arrays
     return nodes
 
@@ -156,7 +156,7 @@ def _look_at_rounds(kernel: Kernel, schedule: Schedule, number: int) -> None:
         not schedule.statements[n].levels for n in group
     ):
         raise _apart(name, "one of the statements has no loop of its own")
-    found = common_variables(kernel, everyone, {n: schedule.statements[n].levels[0] for n in group})
+    found = shares_of(kernel, everyone, {n: schedule.statements[n].levels[0] for n in group})
     if found is None:
         raise _apart(name, "what the statements share lies in several rounds")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Entry
-from isamap.ir.index import Index, var
+from isamap.ir.index import Index, const, var
 from isamap.lower.apart import uses
 from isamap.lower.nodes import (
     Call,
@@ -30,21 +30,31 @@ class _Part:
     after: tuple[Node, ...]
 
 
+def is_looped(counts: Sequence[Index]) -> bool:
+    """Return whether statements that go round so often each have a loop in common.
+
+    A single round has no loop: then the statements follow each other.
+    """
+    return all(count.constant is None or count.constant >= 2 for count in counts)
+
+
 def one_loop(
-    statements: Sequence[tuple[Node, ...]], rounds: Index, entries: Mapping[str, Entry]
+    statements: Sequence[tuple[Node, ...]], counts: Sequence[Index], entries: Mapping[str, Entry]
 ) -> tuple[Node, ...]:
     """Return the nodes of several statements with one outermost loop; each has one of its own.
 
-    A single round has no loop: then the statements follow each other.  ScheduleError if something
-    that comes before the loop of a later statement, such as packing, needs what an earlier one
-    computes, or if their loops are not alike.
+    ``counts`` tells how often each goes round.  What goes round once more than others does that
+    after the loop, where the others do what is left over.  ScheduleError if something that comes
+    before the loop of a later statement, such as packing, needs what an earlier one computes, or if
+    their loops are not alike.
     """
-    if rounds.constant is not None and rounds.constant < 2:
-        return tuple(node for nodes in statements for node in nodes)
-    parts = [_part(nodes) for nodes in statements]
+    rounds = _fewest(counts)
+    parts = [
+        _cut(_part(nodes), count, rounds) for nodes, count in zip(statements, counts, strict=True)
+    ]
     first = parts[0].loop
     for number, part in enumerate(parts):
-        if part.loop.count != rounds or part.loop.parallel != first.parallel:
+        if part.loop.parallel != first.parallel:
             raise _no("their rounds are not alike")
         ahead = uses(part.before, entries)
         for earlier in parts[:number]:
@@ -61,6 +71,24 @@ def one_loop(
     )
     registers = tuple(register for part in parts for register in part.registers)
     return (Scope(registers, nodes),) if registers else nodes
+
+
+def _fewest(counts: Sequence[Index]) -> Index:
+    """Return how often all of them go round."""
+    known = [count.constant for count in counts]
+    numbers = [count for count in known if count is not None]
+    return const(min(numbers)) if len(numbers) == len(counts) else counts[0]
+
+
+def _cut(part: _Part, count: Index, rounds: Index) -> _Part:
+    """Return the part of a statement that goes round so often, the last time of more after that."""
+    loop = part.loop
+    if loop.count != count or (count != rounds and (count != rounds + 1 or part.after)):
+        raise _no("their rounds are not alike")
+    if count == rounds:
+        return part
+    last = renamed(loop.body, {loop.counter: rounds})
+    return replace(part, loop=replace(loop, count=rounds), after=last)
 
 
 def _part(nodes: tuple[Node, ...]) -> _Part:

@@ -21,9 +21,9 @@ from isamap.schedule.schedule import Schedule
 def held_sizes(kernel: Kernel, schedule: Schedule) -> dict[str, Index]:
     """Return how many elements a round has of each local buffer that may be as short as that.
 
-    In every statement that touches such a buffer, the outermost index is the variable of the
-    rounds, so that two iterations that touch one element lie in one round.  ``kernel`` has its
-    extents bound.
+    In every statement that touches such a buffer, the outermost index tells the round: an iteration
+    of the loop has so many rows for itself.  So two iterations that touch one element lie in one
+    round.  ``kernel`` has its extents bound.
     """
     found: dict[str, Index] = {}
     for buffer in kernel.buffers:
@@ -43,7 +43,7 @@ def held_sizes(kernel: Kernel, schedule: Schedule) -> dict[str, Index]:
 def _round(
     kernel: Kernel, schedule: Schedule, number: int, root: int, buffer: str
 ) -> tuple[int, int] | None:
-    """Return whose rounds a statement's accesses to a buffer belong to, and how long they are.
+    """Return whose rounds a statement's accesses to a buffer belong to, and the rows of each.
 
     None if some access does not belong to the round of its iteration.
     """
@@ -56,10 +56,28 @@ def _round(
         return None
     at = [root, *schedule.followers(root)].index(number)
     statement, place = members[at]
-    for access in _touched(statement):
-        if access.buffer == buffer and access.indices[:1] != (place,):
-            return None
-    return first, own.levels[0].step
+    rows = {
+        _rows(a.indices[0], place, statement) for a in _touched(statement) if a.buffer == buffer
+    }
+    only = rows.pop() if len(rows) == 1 else None
+    return None if only is None else (first, only * own.levels[0].step)
+
+
+def _rows(index: Index, place: Index, statement: Statement) -> int | None:
+    """Return how many rows an iteration has: an index is that many times its number, and a rest.
+
+    None if the rest is not sure to be less.
+    """
+    if place.name is None:
+        return None
+    count = index.coefficient(place.name).constant or 0
+    ends = {v.name: v.extent.constant for v in statement.variables if v.name != place.name}
+    known = {name: (0, end - 1) for name, end in ends.items() if end is not None}
+    rest = index - place * count
+    if place.name in rest.names or not rest.names <= known.keys():
+        return None
+    low, high = rest.bounds(known) or (-1, 0)
+    return count if low >= 0 and high < count else None
 
 
 def _touched(statement: Statement) -> Iterator[Access]:

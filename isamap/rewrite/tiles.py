@@ -58,9 +58,11 @@ class Made:
 def statements(plan: Plan) -> Made:
     """Return the transforms of data and window, the batched product, and its transform.
 
-    V holds the data, U the window, M the products, Z the outputs of all slides but the last; one
-    slide is transformed at a time.  The indices of the products come first, then the tiles, then
-    the other variables in the order in which they were, so that these are contiguous.
+    U holds the window, V the data, M the products, Z the outputs of all slides but the last; one
+    slide is transformed at a time.  The window, which may be known ahead, comes first, so that
+    nothing lies between the others.  The index of the first slide's tiles comes first, so that
+    tiles of one row can be done at once; then come the products, the other tiles, and the other
+    variables in the order in which they were, so that these are contiguous.
     """
     return _Maker(plan).make()
 
@@ -84,9 +86,9 @@ class _Maker:
         in_window = [v for v in _in_order(plan.window) if v in own and v not in sliding]
         reduced = reduction_variables(plan.statement)
         kept = [v for v in own if v in {*in_data, *in_window} and v not in reduced]
-        data = self._data(products, tiles, in_data)
         window = self._window(products, in_window)
-        product = self._buffer("M", [*products, *tiles, *kept])
+        data = self._data(products, tiles, in_data)
+        product = self._buffer("M", [tiles[0], *products, *tiles[1:], *kept])
         self._add(product, "+=", Op("*", (window, data), product.dtype))
         self._outputs(product, products, tiles, kept)
         return Made(tuple(self.drafts), tuple(self.locals))
@@ -101,7 +103,8 @@ class _Maker:
             values |= tile.slide.data_at(var(place))
         element = self._inside(substitute_expr(self.plan.data, values))
         for at, tile in enumerate(tiled):
-            dims = [*products[: at + 1], *tiles[: at + 1], *places[at + 1 :], *others]
+            done = [tiles[0], *products[: at + 1], *tiles[1 : at + 1]]
+            dims = [*done, *places[at + 1 :], *others]
             start = tile.transforms.outputs * var(tiles[at])
             inputs = _along(element, places[at], start, tile.transforms.products)
             element = self._stage("V", dims, products[at], tile.transforms.data, inputs)

@@ -1,16 +1,31 @@
 """Statements whose outermost loops are one: each round does a part of every statement.
 
 What one statement writes and the next one reads is then still in a cache.  That is right where all
-that they share is told apart by the variable of the loop: an element belongs to one round.
+that they share is told apart by the variable of the loop: an element belongs to one round.  Of a
+statement that reads or writes several rows where another one has one, so many more iterations
+belong to a round.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
+from math import ceil, lcm
 
+from isamap.ir.index import Index, var
 from isamap.ir.nodes import Access, Kernel, Statement, Variable
 from isamap.ir.statements import accesses, zero_based
 from isamap.schedule.schedule import Level, Schedule, StatementSchedule
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a statement has of the rounds: ``scale`` iterations of a variable for each one of the
+    first statement's.
+    """
+
+    variable: str
+    scale: Fraction
 
 
 def rounds_of(
@@ -20,33 +35,37 @@ def rounds_of(
 
     ``members`` have loops of their own, the first one before the others; statements in their
     registers come along.  ``kernel`` has its extents bound.  A round is as long as the longest
-    block of the members, or as ``longest`` where that is less; blocks become divisors of that.
+    block of the members, or as ``longest`` (in iterations of the first) where that is less; blocks
+    become divisors of that.
     """
     everyone = sorted({*members, *(f for m in members for f in schedule.followers(m))})
-    variables = common_variables(kernel, everyone)
-    if variables is None:
+    shares = shares_of(kernel, everyone)
+    if shares is None:
         return None
     own = {n: schedule.statements[n] for n in members}
-    blocks = [_block(own[n], variables[n]) for n in members]
-    if any(block is None for block in blocks):
+    blocks = [(_block(own[n], shares[n].variable), shares[n].scale) for n in members]
+    if any(block is None for block, _ in blocks):
         return None
-    step = max(block for block in blocks if block is not None)
-    step = min(step, longest or step)
-    first = _variable(own[members[0]], variables[members[0]]).extent.constant
-    if first is None or first < 2 * step:
+    step = max(ceil(block / scale) for block, scale in blocks if block is not None)
+    # Every statement does whole iterations in a round.
+    whole = lcm(*(scale.denominator for _, scale in blocks))
+    step = -(-min(step, longest or step) // whole) * whole
+    extents = [_variable(own[n], shares[n].variable).extent.constant for n in members]
+    steps = {n: int(step * shares[n].scale) for n in members}
+    if any(e is None or e < 2 * s for e, s in zip(extents, steps.values(), strict=True)):
         return None
     # Threads share the rounds if one of the statements alone is work enough for them: where they
     # shared loops inside, they would have to meet in every round.
     shared = any(level.parallel for one in own.values() for level in one.levels)
     result = list(schedule.statements)
     for n in members:
-        v = variables[n]
-        inner = _inner(own[n], v, step)
+        v = shares[n].variable
+        inner = _inner(own[n], v, steps[n])
         if inner is None:
             return None
         along = members[0] if n != members[0] else None
         # What was packed inside other loops comes before all of these.
-        levels = (Level(v, step, shared), *inner)
+        levels = (Level(v, steps[n], shared), *inner)
         result[n] = replace(own[n], levels=levels, along=along, inside=())
     return Schedule(tuple(result))
 
@@ -78,34 +97,45 @@ def _block(own: StatementSchedule, variable: str) -> int | None:
     return min(steps, default=None)
 
 
-def common_variables(
+def shares_of(
     kernel: Kernel, numbers: Sequence[int], loops: Mapping[int, Level] | None = None
-) -> dict[int, str] | None:
+) -> dict[int, Share] | None:
     """Return a variable of each statement which tells apart all that they share, if there are such.
 
-    Where ``loops`` has one for a statement, its variable is meant.
+    Where ``loops`` has one for a statement, its variable is meant, and so many iterations of it as
+    the loop's step belong to a round.
 
-    Of one extent, and each is by itself the index of the same dimension of every buffer that two
-    statements touch and one of them writes.  What a statement reads of its own target is the
-    element that it writes: the language sees to that.
+    In each access of a buffer that two of the statements touch and one of them writes, the index of
+    one dimension, divided by a number, is the variable (:func:`rows_of`), and the numbers go with
+    the iterations of a round.  What a statement reads of its own target is the element that it
+    writes: the language sees to that.
     """
     statements = {n: zero_based(kernel.statements[n]) for n in numbers}
     first = numbers[0]
-    fixed = {n: level.variable for n, level in (loops or {}).items()}
+    fixed = loops or {}
 
     def candidates(n: int) -> list[str]:
-        return [v for v in _candidates(statements[n]) if fixed.get(n, v) == v]
+        level = fixed.get(n)
+        return [v for v in _candidates(statements[n]) if level is None or level.variable == v]
+
+    def scale(n: int, v: str, found: Mapping[int, Share]) -> Fraction | None:
+        possible = None
+        if n in fixed and first in fixed:
+            possible = {Fraction(fixed[n].step, fixed[first].step)}
+        for m, share in found.items():
+            apart = _apart(statements[m], share.variable, statements[n], v)
+            if apart is not None:
+                scales = {share.scale * each for each in apart}
+                possible = scales if possible is None else possible & scales
+        every = sorted({Fraction(1)} if possible is None else possible)
+        start = _extent(statements[first], found[first].variable)
+        return next((s for s in every if _is_as_long(_extent(statements[n], v), start, s)), None)
 
     for start in candidates(first):
-        found = {first: start}
+        found = {first: Share(start, Fraction(1))}
         for n in numbers[1:]:
-            fits = (
-                v
-                for v in candidates(n)
-                if _extent(statements[n], v) == _extent(statements[first], start)
-                and all(_apart(statements[m], w, statements[n], v) for m, w in found.items())
-            )
-            chosen = next(fits, None)
+            fits = ((v, scale(n, v, found)) for v in candidates(n))
+            chosen = next((Share(v, each) for v, each in fits if each is not None), None)
             if chosen is None:
                 break
             found[n] = chosen
@@ -114,14 +144,49 @@ def common_variables(
     return None
 
 
+def rows_of(index: Index, variable: str, statement: Statement) -> int | None:
+    """Return the number by which an index has to be divided to be a variable, None if none is it.
+
+    ``2*v + r`` with r in 0..2 has 2 values for each of v.
+    """
+    rows = index.coefficient(variable).constant
+    if not rows or rows < 0:
+        return None
+    rest = index - rows * var(variable)
+    ranges = {
+        v.name: (0, v.extent.constant - 1)
+        for v in statement.variables
+        if v.name != variable and v.extent.constant is not None
+    }
+    ends = rest.bounds(ranges) if rest.names <= ranges.keys() else None
+    return rows if ends is not None and ends[0] >= 0 and ends[1] < rows else None
+
+
+def rows_in_round(index: Index, share: Share, statement: Statement) -> Fraction | None:
+    """Return how many values an index has for each iteration of the first statement of the rounds.
+
+    None if the index does not tell the round.
+    """
+    rows = rows_of(index, share.variable, statement)
+    return rows * share.scale if rows else None
+
+
 def _candidates(statement: Statement) -> Iterator[str]:
+    own = [v.name for v in statement.variables]
     for index in statement.target.indices:
-        if index.name is not None and index.name in {v.name for v in statement.variables}:
-            yield index.name
+        yield from (v for v in own if v in index.names and rows_of(index, v, statement))
 
 
-def _extent(statement: Statement, variable: str) -> object:
+def _extent(statement: Statement, variable: str) -> Index:
     return next(v.extent for v in statement.variables if v.name == variable)
+
+
+def _is_as_long(extent: Index, first: Index, scale: Fraction) -> bool:
+    """Return whether an extent has as many rounds as that of the first statement."""
+    own, start = extent.constant, first.constant
+    if own is None or start is None:
+        return scale == 1 and extent == first
+    return abs(own - start * scale) < max(scale, Fraction(1))
 
 
 def _read(statement: Statement) -> Iterator[Access]:
@@ -133,18 +198,28 @@ def _read(statement: Statement) -> Iterator[Access]:
                 yield Access(read.buffer, read.indices, access.dtype)
 
 
-def _apart(one: Statement, v: str, other: Statement, w: str) -> bool:
-    """Return whether iterations with different values of the variables share nothing written."""
+def _apart(one: Statement, v: str, other: Statement, w: str) -> set[Fraction] | None:
+    """Return how many iterations of w can be for each of v so that others share nothing written.
+
+    None if they share nothing that one of them writes.
+    """
     first = [(one.target, True), *((access, False) for access in _read(one))]
     second = [(other.target, True), *((access, False) for access in _read(other))]
     shared: dict[str, list[tuple[Access, Access]]] = {}
     for (a, writes), (b, too) in product(first, second):
         if a.buffer == b.buffer and (writes or too):
             shared.setdefault(a.buffer, []).append((a, b))
-    return all(
-        any(
-            all(a.indices[d].name == v and b.indices[d].name == w for a, b in pairs)
-            for d in range(len(pairs[0][0].indices))
-        )
-        for pairs in shared.values()
-    )
+    possible: set[Fraction] | None = None
+    for pairs in shared.values():
+        found = set()
+        for d in range(len(pairs[0][0].indices)):
+            scales = {_scale(a.indices[d], v, one, b.indices[d], w, other) for a, b in pairs}
+            if len(scales) == 1 and (only := scales.pop()) is not None:
+                found.add(only)
+        possible = found if possible is None else possible & found
+    return possible
+
+
+def _scale(a: Index, v: str, one: Statement, b: Index, w: str, other: Statement) -> Fraction | None:
+    rows, others = rows_of(a, v, one), rows_of(b, w, other)
+    return Fraction(rows, others) if rows and others else None

@@ -1,6 +1,7 @@
 """Statements with one outermost loop: which may have it, and that they compute the same."""
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from isamap.pipeline.options import Options
 from isamap.pipeline.source import load_hardware
 from isamap.proof.claim import Claim
 from isamap.proof.rounds import round_obligations
-from isamap.schedule.rounds import common_variables, rounds_of
+from isamap.schedule.rounds import shares_of, rounds_of
 from isamap.schedule.schedule import Level, Schedule, StatementSchedule
 from isamap.schedule.space import space
 from isamap.sim.lowered import run_lowered
@@ -34,13 +35,42 @@ VARIABLES = {
     "overwritten": {0: "n", 1: "n"},
     "in_place": {0: "n", 1: "n", 2: "n", 3: "n"},
     "crossed": None,
+    "pooled": {0: "n", 1: "h"},
+    "doubled": {0: "n", 1: "n", 2: "n", 3: "m"},
+    "cut": {0: "n", 1: "n", 2: "n", 3: "n", 4: "m"},
+    "overlapping": None,  # windows of three rows, two apart
 }
+ALL = {name: range(len(kernel.statements)) for name, kernel in KERNELS.items()}
+SCALES = {"pooled": (1, "1/2"), "doubled": (1, 1, 1, 2), "cut": (1, 1, 1, 1, 4)}
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_variable_tells_apart_all_that_is_shared_or_there_is_no_round(name: str) -> None:
     kernel = bind_extents(KERNELS[name])
-    assert common_variables(kernel, range(len(kernel.statements))) == VARIABLES[name]
+    found = shares_of(kernel, range(len(kernel.statements)))
+    assert (found and {n: share.variable for n, share in found.items()}) == VARIABLES[name]
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_more_rows_are_more_iterations_in_a_round(name: str) -> None:
+    kernel = bind_extents(KERNELS[name])
+    found = shares_of(kernel, range(len(kernel.statements)))
+    assert found is not None
+    assert [share.scale for share in found.values()] == [Fraction(n) for n in SCALES[name]]
+
+
+@pytest.mark.parametrize(("name", "more"), [("pooled", 1), ("pooled", 3), ("cut", -1), ("cut", 1)])
+def test_iterations_that_do_not_go_with_the_rows_are_refused(name: str, more: int) -> None:
+    kernel, accelerator = KERNELS[name], machine("x86_avx512")
+    bound = bind_extents(kernel)
+    right = rounds_of(bound, without_rounds(first_choice(kernel, accelerator).schedule), ALL[name])
+    assert right is not None
+    *before, last = right.statements
+    level = replace(last.levels[0], step=last.levels[0].step + more)
+    wrong = Schedule((*before, replace(last, levels=(level, *last.levels[1:]))))
+    assert not all(holds(bound, wrong, len(before)))
+    with pytest.raises(ScheduleError, match="several rounds"):
+        lower(kernel, accelerator, wrong, Producers(accelerator))
 
 
 @pytest.mark.parametrize("threads", [1, 3])

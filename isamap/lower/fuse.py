@@ -95,9 +95,11 @@ def _together(
 ) -> Fused:
     """Return the schedule in which statements that follow each other have one outermost loop.
 
-    Each group grows from its first statement on while the estimate falls; what constants alone
-    decide stays apart, to be computed ahead, and so does what is ``settled``.
+    Each group grows from its first statement on while the estimate falls, by all statements in a
+    row that write one buffer; what constants alone decide stays apart, to be computed ahead, and so
+    does what is ``settled``.
     """
+    targets = [statement.target.buffer for statement in kernel.statements]
     apart = {*statements_ahead(kernel), *settled}
     roots = [n for n, own in enumerate(best.schedule.statements) if own.within is None]
 
@@ -114,7 +116,10 @@ def _together(
     at = 0
     while at < len(roots):
         grown = best
-        for trial in trials(best.schedule, at, None):
+        joined = trials(best.schedule, at, None)
+        for last, trial in enumerate(joined, at + 1):
+            if last < at + len(joined) and targets[roots[last]] == targets[roots[last + 1]]:
+                continue
             try:
                 found = lowered(trial)
             except ScheduleError:

@@ -43,6 +43,7 @@ SOURCES: dict[str, tuple[str, Callable[[Row], dict[str, int]], tuple[str, ...]]]
     "gemm": ("gemm", _matrices, KINDS),
     "linear": ("gemm", _matrices, KINDS),
     "conv": ("resnet50", _layer, KINDS),
+    "conv3x3": ("conv3x3", _layer, ("f32",)),
     "pw": ("mobilenet_v1", _pointwise, KINDS),
     "dw": ("mobilenet_v1", _depthwise, KINDS),
     "dsblock": ("mobilenet_v1", _block, ("f32",)),
@@ -56,6 +57,7 @@ MEANING = {
     "gemm": "product of two matrices, nothing packed ahead; DeepBench and squares",
     "linear": "product with constant weights, packed ahead; the same sizes",
     "conv": "the convolutions of ResNet-50, one image, constant weights",
+    "conv3x3": "3x3 convolutions of stride 1 that may distribute products over sums (Winograd)",
     "pw": "the pointwise convolutions of MobileNet v1",
     "dw": "the depthwise convolutions of MobileNet v1",
     "dsblock": "the separable blocks of MobileNet v1, each with bias and clamp at 0",
@@ -114,12 +116,22 @@ def operations(case: Case) -> float | None:
     match str(case["family"]).partition("_")[0]:
         case "gemm" | "linear":
             return 2.0 * case["m"] * case["n"] * case["k"]
-        case "conv" | "dw" | "pw":
+        case "conv" | "conv3x3" | "dw" | "pw":
             return 2.0 * side(case) ** 2 * case["co"] * case["ci"] / case["g"] * case["r"] ** 2
         case "dsblock":
             return 2.0 * side(case) ** 2 * case["ci"] * (9 + case["co"])
         case _:
             return None
+
+
+def needed(case: Case) -> float | None:
+    """Return the operations that no method which is known here does without.
+
+    Winograd's method has a quarter of the products for 4x4 outputs of a window of 3x3.
+    """
+    count = operations(case)
+    fewer = count is not None and str(case["family"]).startswith("conv3x3")
+    return count / 4 if count is not None and fewer else count
 
 
 def traffic(case: Case) -> int:

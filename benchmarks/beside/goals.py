@@ -28,6 +28,7 @@ GOALS = {
     **dict.fromkeys(("gemm_bf16", "gemm_u8s8", "linear_bf16", "linear_u8s8"), _MATRICES),
     **dict.fromkeys(("conv_f32", "conv_bf16", "pw_f32", "pw_bf16"), _IMAGES),
     **dict.fromkeys(("conv_u8s8", "pw_u8s8"), Goal(1.06, 1.3, 0.95)),
+    "conv3x3_f32": Goal(1.4, 1.6),
     "dw_f32": Goal(1.8, 2.0),
     **dict.fromkeys(("dw_bf16", "dw_u8s8"), Goal(1.5, 2.0)),
     "dsblock_f32": Goal(1.1, 1.5),

@@ -1,6 +1,6 @@
 """The time that a case takes at least: its operations and its bytes, at the rates of now."""
 
-from beside.cases import Case, element_kind, operations, touched, traffic
+from beside.cases import Case, element_kind, needed, touched, traffic
 from beside.peaks import Loop, Peaks
 
 WINDOW = 0.003
@@ -17,7 +17,7 @@ class Least:
 
     def __init__(self, case: Case, peaks: Peaks) -> None:
         self._peaks, self._kind = peaks, element_kind(case)
-        self._operations = operations(case)
+        self._operations = needed(case)
         self._bytes = traffic(case) if self._operations is None else touched(case)
         how = "copy" if self._operations is None else "read"
         self._moving: Loop = peaks.moving(how, self._bytes)

@@ -68,6 +68,9 @@ def expected(case: Case) -> Expected:
             terms = int(case["ci"] // case["g"] * case["r"] ** 2)
             size = convolved(case, np.abs(x), np.abs(w))
             return _summed(case, convolved(case, x, w), size, terms)
+        case "conv3x3":
+            x, w = _exact(case, *inputs.conv(case))
+            return Expected(convolved(case, x, w), _of_tiles(case, x, w))
         case "dsblock":
             return _block(case)
         case "softmax":
@@ -82,6 +85,17 @@ def expected(case: Case) -> Expected:
         case "chain":
             return _chain(case)
     raise KeyError(case["family"])
+
+
+def _of_tiles(case: Case, x: Array, w: Array) -> float:
+    """Return how far a sum may be off that Winograd's method computes, in tiles of 4x4 outputs.
+
+    gamma(k) A ci max|x| max|w|, with A = 48² for the transforms of 4 outputs of 3 taps along both
+    axes, and k = ci + 24 roundings on the way to a result; docs/rewrites.md derives it.  The bound
+    of a plain sum is less.
+    """
+    terms = int(case["ci"])
+    return gamma(terms + 24) * 48**2 * terms * float(np.abs(x).max() * np.abs(w).max())
 
 
 def convolved(case: Case, x: Array, w: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from peer_cases.convolutions import block, convolution
+from peer_cases.convolutions import block, convolution, distributing
 from peer_cases.elements import chain, residual, silu
 from peer_cases.matrices import gemm, linear
 from peer_cases.problem import Case, Problem
@@ -12,6 +12,7 @@ FAMILIES: dict[str, Callable[[Case, str], list[Problem]]] = {
     "gemm": gemm,
     "linear": linear,
     "conv": convolution,
+    "conv3x3": distributing,
     "dw": convolution,
     "pw": convolution,
     "dsblock": block,

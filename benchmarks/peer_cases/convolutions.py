@@ -1,6 +1,7 @@
 """Convolutions of one image with constant weights: whole, depthwise, 1x1, and a separable block."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import data  # the inputs of the benchmark
 
@@ -28,6 +29,14 @@ def convolution(case: Case, kind: str) -> list[Problem]:
     else:
         return []
     return [make(case, kind, layout) for layout in layouts(case["ci"], case["co"])]
+
+
+def distributing(case: Case, kind: str) -> list[Problem]:
+    """The same where products may be distributed over sums, as Winograd's method does."""
+    return [
+        replace(p, text=p.text.replace(" {", " permit distribute {", 1))
+        for p in convolution(case, kind)
+    ]
 
 
 def _out(case: Case) -> int:

@@ -115,7 +115,7 @@ def expected(case: Case) -> np.ndarray:
         case "linear":
             x, w = rounded(*Data.linear(case))
             return np.asarray(x @ w.T)
-        case "conv" | "dw" | "pw":
+        case "conv" | "conv3x3" | "dw" | "pw":
             x, w = rounded(*Data.conv(case))
             y = convolved(x, w, case)
             return np.asarray(np.clip(np.rint(y / 256), 0, 255) if kind == "u8s8" else y)
@@ -155,6 +155,7 @@ CASES: list[Case] = [
     {"family": "linear_u8s8", "m": 13, "n": 20, "k": 30},
     conv("conv_f32", 3, 32, 7, 2, 3),
     conv("conv_u8s8", 16, 32, 3, 1, 1),
+    conv("conv3x3_f32", 16, 16, 3, 1, 1),
     conv("dw_f32", 32, 32, 3, 1, 1, 32),
     conv("dw_u8s8", 32, 32, 3, 2, 1, 32),
     conv("pw_bf16", 32, 48, 1, 1, 0),

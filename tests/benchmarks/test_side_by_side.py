@@ -30,6 +30,7 @@ SMALL: list[dict[str, Any]] = [
     {"family": "linear_bf16", "m": 5, "n": 7, "k": 9},
     {"family": "conv_f32", "ci": 3, "h": 9, "co": 4, "r": 3, "s": 2, "p": 1, "g": 1},
     {"family": "conv_u8s8", "ci": 3, "h": 9, "co": 4, "r": 3, "s": 2, "p": 1, "g": 1},
+    {"family": "conv3x3_f32", "ci": 3, "h": 9, "co": 4, "r": 3, "s": 1, "p": 1, "g": 1},
     {"family": "dw_f32", "ci": 4, "h": 7, "co": 4, "r": 3, "s": 1, "p": 1, "g": 4},
     {"family": "dsblock_f32", "ci": 4, "h": 7, "co": 5, "s": 2},
     {"family": "softmax_f32", "rows": 3, "cols": 20},

@@ -32,7 +32,7 @@ def ways(case: Case, threads: int) -> Iterator[Way]:
             x, w = inputs.linear(case)
             ahead = {"w": np.ascontiguousarray(w.T)}
             yield _graph([_node(product, "x w")], {"x": x}, ahead, threads)
-        case "conv" | "pw" | "dw":
+        case "conv" | "conv3x3" | "pw" | "dw":
             x, w = inputs.conv(case)
             place = {"strides": [case["s"]] * 2, "pads": [case["p"]] * 4, "group": case["g"]}
             if not bytes_:

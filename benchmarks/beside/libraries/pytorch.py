@@ -26,6 +26,7 @@ def ways(case: Case, threads: int) -> Iterator[Way]:
         "gemm": _gemm,
         "linear": _linear,
         "conv": _convolution,
+        "conv3x3": _convolution,
         "pw": _convolution,
         "dw": _convolution,
         "dsblock": _block,

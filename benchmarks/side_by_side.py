@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from beside.cases import Case, cases, families, spread, title
 from beside.peaks import Peaks, compile_peak
-from beside.peers import PEERS, Peer, chosen
+from beside.peers import PEERS, TUNED, Peer, chosen
 from beside.process import Gone, Process
 from beside.record import Record
 from beside.report import details, notes, put, summary
@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="families: "
         + ", ".join(families())
         + "\n\npeers:\n"
-        + "\n".join(f"  {peer.name:12} {peer.what}" for peer in PEERS)
+        + "\n".join(f"  {peer.name:12} {peer.what}" for peer in (*PEERS, TUNED))
         + "\n\nA family is a kind of kernel and the types of its elements; its sizes and where they"
         "\ncome from are in benchmarks/beside/shapes.  isamap takes its first schedule, or what"
         "\nISAMAP_PEER_TUNE=30s in the environment finds (see benchmarks/peer.py).",

@@ -10,7 +10,7 @@ from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from typing import IO, Any
 
-from beside.peers import OWN, Peer
+from beside.peers import OWN_MODULE, Peer
 
 WORKER = Path(__file__).with_name("worker.py")
 
@@ -51,14 +51,14 @@ class Process:
         extra: Mapping[str, str],
     ) -> None:
         self.peer = peer
-        interpreter = sys.executable if peer.name == OWN else python
+        interpreter = sys.executable if peer.module == OWN_MODULE else python
         self._child = subprocess.Popen(
             [interpreter, str(WORKER), peer.module, str(len(cores))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env=environment(os.environ, cores, extra),
+            env=environment(os.environ, cores, {**extra, **peer.variables}),
             # The child pins itself before it becomes the worker: every thread of it inherits that.
             preexec_fn=lambda: os.sched_setaffinity(0, cores),
         )

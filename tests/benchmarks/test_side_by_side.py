@@ -196,6 +196,10 @@ def test_a_goal_needs_the_mean_and_the_least_or_the_bandwidth() -> None:
     # 0.95 s of 1 s is more than nine tenths of the bandwidth.
     assert goals.judged("softmax_f32", [ratio(1.0)], 1).endswith("of the bandwidth: met")
     assert goals.judged("dw_f32", [measured(timing("isamap", 1.0))], 1).endswith("compare with")
+    # A first schedule beside what a search finds.
+    searched = [measured(timing("isamap", 1.0), timing("tuned", value)) for value in (0.8, 1.1)]
+    assert goals.judged("dw_f32", searched, 2) == "0.9: met"
+    assert goals.judged("dw_f32", searched[:1], 1) == "0.9: not met"
 
 
 def test_a_section_of_a_file_is_renewed_alone(tmp_path: Path) -> None:
@@ -257,7 +261,9 @@ def test_an_unknown_peer_is_refused() -> None:
     assert [peer.name for peer in peers.chosen("openblas,isamap")] == ["openblas", "isamap"]
     with pytest.raises(ValueError, match="unknown peer 'blas'; known: isamap, torch"):
         peers.chosen("blas")
-    for peer in peers.PEERS:
+    assert peers.TUNED not in peers.chosen("all")
+    assert peers.chosen("tuned")[0].variables == {"ISAMAP_PEER_TUNE": "30s"}
+    for peer in (*peers.PEERS, peers.TUNED):
         assert (BENCHMARKS / "beside" / "libraries" / f"{peer.module}.py").is_file()
 
 

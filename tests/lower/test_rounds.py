@@ -18,7 +18,7 @@ from isamap.pipeline.options import Options
 from isamap.pipeline.source import load_hardware
 from isamap.proof.claim import Claim
 from isamap.proof.rounds import round_obligations
-from isamap.schedule.rounds import shares_of, rounds_of
+from isamap.schedule.rounds import rounds_of, shares_of
 from isamap.schedule.schedule import Level, Schedule, StatementSchedule
 from isamap.schedule.space import space
 from isamap.sim.lowered import run_lowered

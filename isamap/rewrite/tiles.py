@@ -38,13 +38,17 @@ class Tiled:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be computed: ``data * window``, summed into the statement's target."""
+    """What is to be computed: ``data * window``, summed into the statement's target.
+
+    The sums are ``all`` of the target, so that it need not be 0 before.
+    """
 
     kernel: Kernel
     statement: Statement
     data: Expr
     window: Expr
     tiled: tuple[Tiled, ...]
+    all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,7 @@ class _Maker:
             matrix = tile.transforms.output
             element = self._stage("Z", dims, outputs[at], matrix, inputs, start)
         positions = {z: var(t.slide.position) for z, t in zip(outputs, tiled, strict=True)}
-        self._add(target, "+=", substitute_expr(element, positions))
+        self._add(target, self._ends, substitute_expr(element, positions))
 
     def _write(self, inputs: Sequence[Expr], outputs: Sequence[str], tile_name: str) -> None:
         """Add the outputs along the last slide to the target, as far as there are any."""
@@ -160,7 +164,11 @@ class _Maker:
             at = {tile.slide.position: count * var(tile_name) + number}
             target = substitute_expr(self.plan.statement.target, at)
             assert isinstance(target, Access)
-            self._add(target, "+=", combination(row, found))
+            self._add(target, self._ends, combination(row, found))
+
+    @property
+    def _ends(self) -> Reduction:
+        return "=" if self.plan.all else "+="
 
     def _stage(
         self,

@@ -13,7 +13,7 @@ from isamap.ir.dtype import DType
 from isamap.ir.index import ceil_div
 from isamap.ir.nodes import Kernel, Permissions
 from isamap.ir.statements import accesses
-from isamap.rewrite.build import replaced
+from isamap.rewrite.build import extents, is_sole_writer, replaced
 from isamap.rewrite.combine import is_exact
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.tiles import Plan, Tiled, statements
@@ -82,7 +82,8 @@ def _rewritten(
 ) -> Rewriting:
     statement = kernel.statements[number]
     dtype = statement.target.dtype
-    made = statements(Plan(kernel, statement, convolution.data, convolution.window, tiled))
+    whole = _writes_all_once(kernel, number)
+    made = statements(Plan(kernel, statement, convolution.data, convolution.window, tiled, whole))
     changed = replaced(kernel, number, made.drafts, made.locals)
     exact = all(_is_exact(tile.transforms, dtype) for tile in tiled)
     error = None if exact else dtype.epsilon
@@ -104,6 +105,22 @@ def _rewritten(
         f"{products} products for {plain}; {bound.text(statement.target.buffer, data, window)}"
     )
     return Rewriting("winograd", number, changed, tuple(lemmas), note, error)
+
+
+def _writes_all_once(kernel: Kernel, number: int) -> bool:
+    """Return whether every element of the target is one sum, to which nothing else is added."""
+    statement = kernel.statements[number]
+    indices, sizes = statement.target.indices, extents(statement)
+    names = [index.name for index in indices]
+    shape = kernel.buffer(statement.target.buffer).shape
+    return (
+        is_sole_writer(kernel, number)
+        and len(set(names)) == len(names)
+        and all(
+            name is not None and sizes.get(name) == size
+            for name, size in zip(names, shape, strict=True)
+        )
+    )
 
 
 def _is_exact(found: Transforms, dtype: DType) -> bool:

@@ -3,7 +3,8 @@
     python benchmarks/flows.py [--rounds 9]
 
 Times schedules of products of a few rows or columns by a matrix that comes from the third cache or
-memory: in f32 with weights packed ahead, with and without asking for them ahead; in bf16 by the
+memory: in f32 with weights packed ahead, with and without asking for them ahead, in this panel and
+the next; in bf16 by the
 tiles of a matrix unit, where this CPU has them, with blocks of more and more rows.  By turns,
 medians of all rounds, on one core.  Prints the time of each as a multiple of the first one's.
 """
@@ -39,6 +40,16 @@ PRODUCTS = {
     for ahead in ("none", "B 16 of k", "B 64 of k", "B 256 of k")
 }
 
+PANELS = """kernel few(M = {rows}, N = 2048, K = 2048) {{
+  in A : f32[M, K]  const B : f32[N, K]  out C : f32[M, N]
+  C[m, n] += A[m, k] * B[n, k]
+}}"""
+NEXT = {
+    ahead: ("n/48, m/8, k/1", ahead)
+    for ahead in ("none", "B 32 of k", "B next of n", "B 32 of k, B next of n")
+}
+ROWS = (32, 64, 128, 512)
+
 TALL = """kernel tall(M = 2560, N = 16, K = 2560) {
   in A : bf16[M, K]  in B : bf16[K, N]  out C : f32[M, N]
   C[m, n] += f32(A[m, k]) * f32(B[k, n])
@@ -67,6 +78,10 @@ def main() -> None:
     shown(
         "16 rows by 1760x1760 f32, block and hint", measured(WEIGHTS, blocks, machine, given.rounds)
     )
+    panels = {name: PACKED.format(loops=a, ahead=b) for name, (a, b) in NEXT.items()}
+    for rows in ROWS:
+        times = measured(PANELS.format(rows=rows), panels, machine, given.rounds)
+        shown(f"{rows} rows by 2048x2048 f32, what is asked for", times)
     if any(entry.name == "tdpbf16ps" for entry in machine.entries):
         tiles = {f"{rows} rows": DIRECT.format(rows=rows) for rows in TILES}
         shown("2560x2560 by 16 columns bf16, block", measured(TALL, tiles, machine, given.rounds))

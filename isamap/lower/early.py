@@ -8,7 +8,7 @@ from math import prod
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Storage
 from isamap.ir.dtype import DType
-from isamap.ir.index import Index, const
+from isamap.ir.index import Index, const, var
 from isamap.lower.nodes import Prefetch
 from isamap.lower.position import Position
 from isamap.lower.statement import StatementLowering
@@ -31,7 +31,13 @@ def early_inputs(at: StatementLowering, position: Position) -> tuple[Prefetch, .
         if early.access is not None:
             operand, access = pairs[early.access]
             reference = at.references[operand][access]
-            found |= _lines(at, _later(at, position, early), reference, access.dtype)
+            there = _later(at, position, early)
+            lines = _lines(at, there, reference, access.dtype)
+            found |= (
+                _part(at, position, early, there.at(reference.offset), lines)
+                if early.shared
+                else lines
+            )
     return tuple(found)
 
 
@@ -65,6 +71,51 @@ def _later(at: StatementLowering, position: Position, early: Early) -> Position:
         raise _bad(f"there is no loop over '{early.variable}' of which to be ahead")
     origin = position.origin[early.variable] + early.count * steps[-1]
     return replace(position, origin={**position.origin, early.variable: origin})
+
+
+def _part(
+    at: StatementLowering,
+    position: Position,
+    early: Early,
+    offset: Index,
+    lines: Mapping[Prefetch, None],
+) -> dict[Prefetch, None]:
+    """Return what one block asks for of all that the next iteration of a loop reads.
+
+    ``offset`` is where this block's part begins in that iteration, and ``lines`` are those of it.
+    The blocks of the innermost loop take a stretch of memory; each pass of the loops that stand
+    still asks for one part of it after the other.  Nothing, where there is no such loop: in what is
+    left over, or where one iteration is all.
+    """
+    assert early.variable is not None
+    counters = list(position.ranges)
+    here = [n for n, c in enumerate(counters) if c in position.origin[early.variable].names]
+    inside = counters[here[-1] + 1 :] if here else []
+    moving = [c for c in inside if c in offset.names]
+    if not moving:
+        return {}
+    innermost = moving[-1]
+    pitch, blocks = offset.coefficient(innermost).constant, position.ranges[innermost][1] + 1
+    still = [c for c in inside if c not in offset.names]
+    passes = prod(position.ranges[c][1] + 1 for c in still)
+    cache = at.context.accelerator.prefetched
+    assert cache is not None
+    across = max(1, _line(cache) // _bytes(at, early))
+    if pitch is None or not 0 < pitch <= len(lines) * across < pitch + across:
+        raise _bad(f"what the next iteration of '{early.variable}' reads is not in one piece")
+    part = -(-blocks // passes)
+    each = -(-part * pitch // blocks)
+    number = const(0)
+    for counter in still:
+        number = number * (position.ranges[counter][1] + 1) + var(counter)
+    start = offset.substitute({innermost: 0}) + number * (part * pitch) + var(innermost) * each
+    (first, *_) = lines
+    return {Prefetch(first.storage, first.buffer, start + n): None for n in range(0, each, across)}
+
+
+def _bytes(at: StatementLowering, early: Early) -> int:
+    assert early.access is not None
+    return inputs(at.mapping)[early.access][1].dtype.bytes
 
 
 def _lines(

@@ -54,9 +54,9 @@ def resolve_early(
             if fault is not None:
                 faults.append(fault)
                 break
-            ahead = 0 if own.count is None else own.count.number
+            ahead = int(own.shared) if own.count is None else own.count.number
             variable = None if own.variable is None else own.variable.text
-            found.append(Early(number, ahead, variable))
+            found.append(Early(number, ahead, variable, own.shared))
         else:
             if not _meant(own, mapping):
                 faults.append(_unknown(own, written.name.text, mapping))
@@ -114,7 +114,18 @@ def _fault(
         moving = ", ".join(v for v in loops if v in _names(access))
         hint = f"it moves with {moving or 'none of the loops'}"
         return Diagnostic("E414", text, own.variable.span, hint=hint)
+    if own.shared and (is_result or not _passes(wanted, access, levels)):
+        text = f"what the next iteration of '{wanted}' has of '{name}' is passed once"
+        hint = "'next of' is for inputs that a loop inside does not move, and one in that does"
+        return Diagnostic("E414", text, own.variable.span, hint=hint)
     return None
+
+
+def _passes(variable: str, access: Access, levels: Sequence[Level]) -> bool:
+    """Return whether the loops inside those over a variable pass over an input several times."""
+    at = max(n for n, level in enumerate(levels) if level.variable == variable)
+    inside = [level.variable in _names(access) for level in levels[at + 1 :]]
+    return len(inside) > 1 and inside[-1] and not all(inside)
 
 
 def _unknown(own: WrittenEarly, name: str, mapping: Mapping) -> Diagnostic:

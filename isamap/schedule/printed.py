@@ -90,13 +90,15 @@ def level_text(level: Level) -> str:
 
 
 def early_text(own: StatementSchedule, early: Early) -> str:
-    """Return what is prefetched: ``B[k, n] as b 2 of k``, or ``C`` for the results."""
+    """Return what is prefetched: ``B[k, n] as b 2 of k``, ``next of n``, or ``C``, the results."""
     if early.access is None:
         name = own.mapping.matching.statement.target.buffer
     else:
         operand, access = inputs(own.mapping)[early.access]
         name = f"{print_expr(access)} as {operand}"
-    return name if early.variable is None else f"{name} {early.count} of {early.variable}"
+    if early.variable is None:
+        return name
+    return f"{name} {'next' if early.shared else early.count} of {early.variable}"
 
 
 def bound_texts(mapping: Mapping) -> tuple[tuple[str, str], ...]:

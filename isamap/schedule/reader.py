@@ -16,7 +16,7 @@
           | "results" ("cached" | "uncached")
           | "within" STATEMENT
           | "along" STATEMENT
-    early: ACCESS ["as" NAME] [INT "of" VARIABLE]
+    early: ACCESS ["as" NAME] [(INT | "next") "of" VARIABLE]
     AXIS: NAME ("*" NAME)*
     forms: EXPR | "[" EXPR ("," EXPR)* "]"
     STATEMENT: NAME | NAME#INT
@@ -186,18 +186,20 @@ class _Reader:
         self._take()
         return Word(token.text, self._span(token))
 
-    def _expression(self, what: str, stop_at_number: bool = False) -> Word:
+    def _expression(self, what: str, before_ahead: bool = False) -> Word:
         """Return all up to a comma, a closing bracket, a treatment or a clause on a new line.
 
-        Also up to a number outside brackets, if one may follow.
+        Also up to a number outside brackets, or the word next, if how far ahead may follow.
         """
         start = last = self._next
-        depth, parts = 0, []
+        depth = 0
+        parts: list[str] = []
         while (token := self._next).kind != "end":
             ends = token.text in _CLOSE or token.text == "," or token.text in _AFTER
             if depth == 0 and (ends or (token.first and token.text in CLAUSES)):
                 break
-            if token.text == "}" or (stop_at_number and not depth and token.kind == "number"):
+            ahead = token.kind == "number" or (token.text == "next" and parts)
+            if token.text == "}" or (before_ahead and not depth and ahead):
                 break
             depth += (token.text in _OPEN) - (token.text in _CLOSE)
             parts.append(token.text)
@@ -389,13 +391,14 @@ class _Reader:
         return WrittenOperand(what, operand, how, inside)
 
     def _early(self) -> WrittenEarly:
-        what = self._expression("a buffer or an access", stop_at_number=True)
+        what = self._expression("a buffer or an access", before_ahead=True)
         operand = self._name("an operand of the instruction") if self._skip("as") else None
-        if self._next.kind != "number":
+        shared = self._skip("next")
+        if not shared and self._next.kind != "number":
             return WrittenEarly(what, operand)
-        count = self._number("a number of iterations")
-        self._expect("of", "how far ahead is said in iterations of a loop: 2 of k")
-        return WrittenEarly(what, operand, count, self._name("a variable"))
+        count = None if shared else self._number("a number of iterations")
+        self._expect("of", "how far ahead is said in iterations of a loop: 2 of k, or next of n")
+        return WrittenEarly(what, operand, count, self._name("a variable"), shared)
 
     def _stored(self) -> Word:
         if self._next.text not in STORED:

@@ -31,11 +31,15 @@ class Early:
     what the block ``count`` iterations of the innermost loop over ``variable`` later will read.
     None is the place of the results, for which is asked before they are computed: by the block
     whose they are, or, with a variable, by one so many iterations before.
+
+    A ``shared`` one asks for all that the next iteration of that loop reads: the loops inside it
+    which do not move the input pass over it several times, and each pass asks for a part.
     """
 
     access: int | None
     count: int = 0
     variable: str | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

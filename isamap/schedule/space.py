@@ -299,7 +299,7 @@ class _Maker:
             come = supply(shape, chosen, self.accelerator, treatments, order_outputs(shape))
             blocks = rank_blocks(shape, self.accelerator, costs, come)[:BLOCKS]
             own = tuple(self.starts[start].levels)
-            given = own != order_levels(shape, blocks[0], self.accelerator, self.threads)
+            given = own != order_levels(shape, blocks[0], self.accelerator, self.threads, come.far)
             if given and not (self.written and start == 0):
                 first = block_of(shape, own)
                 blocks = [first, *(block for block in blocks if block != first)]
@@ -359,7 +359,8 @@ class _Maker:
             chosen, reverse = self._models(start)[tiling - 1], order == "reversed"
             levels = levels_of(shape, chosen, block, self.threads, reverse)
         else:
-            levels = list(order_levels(shape, block, self.accelerator, self.threads))
+            far = facts.far
+            levels = list(order_levels(shape, block, self.accelerator, self.threads, far))
             levels = self._reorder(shape, levels, order)
         kinds = list(self.starts[start].operands)
         operands = [operand for operand, _ in inputs(self.starts[start].mapping)]

@@ -47,12 +47,16 @@ class WrittenOperand:
 
 @dataclass(frozen=True, slots=True)
 class WrittenEarly:
-    """``B 2 of k``, ``C``: what is prefetched, and how many iterations of which loop ahead."""
+    """``B 2 of k``, ``C``: what is prefetched, and how many iterations of which loop ahead.
+
+    ``B next of n`` is ``shared`` by the passes over what is read now.
+    """
 
     what: Word
     operand: Word | None = None
     count: Word | None = None
     variable: Word | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

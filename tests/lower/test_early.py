@@ -133,6 +133,62 @@ def test_each_line_of_a_block_is_asked_for_once() -> None:
     assert sorted(p.offset.offset for p in found if p.buffer == "C") == want
 
 
+def asked(
+    nodes: tuple[Node, ...], values: dict[str, int]
+) -> list[tuple[dict[str, int], Prefetch, int]]:
+    """Return what is prefetched in a run of nodes, with the values of the counters."""
+    found = []
+    for node in nodes:
+        match node:
+            case Prefetch():
+                found.append((values, node, int(node.offset.evaluate(values))))
+            case Loop(counter, count, body, _):
+                for n in range(int(count.evaluate(values))):
+                    found += asked(body, {**values, counter: n})
+            case Scope(body=body):
+                found += asked(body, values)
+            case _:
+                pass
+    return found
+
+
+@pytest.mark.parametrize("rows", [16, 32, 40, 44, 56, 60])
+@pytest.mark.parametrize("k", [32, 37])
+def test_the_passes_over_a_panel_share_in_asking_for_the_next(rows: int, k: int) -> None:
+    kernel, own = block_of("n/32, m/8, k/1", ("direct", "packed"), f"M = {rows}, N = 96, K = {k}")
+    lowered = lower(
+        kernel, machine("x86_avx512"), Schedule((replace(own, early=(Early(1, 1, "n", True),)),))
+    )
+    found = asked(lowered.body, {})
+    (column,) = {name for values, _, _ in found for name in values if name.startswith("n_")}
+    passes = -(-rows // 8)
+    for panel in range(3):
+        places = [place for values, _, place in found if values[column] == panel]
+        here, there = 32 * k * (panel + 1), 32 * k * (panel + 2)
+        # Every line of the next panel, wherever the first one begins.
+        assert all(any(at <= n < at + 16 for at in places) for n in range(here, there))
+        assert min(places) == here
+        assert max(places) < there + 32 * passes + k
+    # One line for each block of eight rows, where the panel is cut without a rest.
+    if rows % 8 == 0 and k % passes == 0:
+        assert len(found) == 3 * passes * k
+    agrees(kernel, lowered, machine("x86_avx512"), 1)
+
+
+def test_what_comes_next_lies_in_one_piece() -> None:
+    kernel, own = block_of("n/32, m/8, k/1", ("direct", "direct"), "M = 32, N = 96, K = 32")
+    early = replace(own, early=(Early(1, 1, "n", True),))
+    with pytest.raises(ScheduleError, match="not in one piece"):
+        lower(kernel, machine("x86_avx512"), Schedule((early,)))
+    # Without a loop that stands still, or without a next one, there is nothing to share.
+    whole = replace(early, levels=(Level("m", 8), Level("k", 1)), operands=("direct", "packed"))
+    narrow = gemm("M = 32, N = 32, K = 32")
+    wide = first_choice(narrow, machine("x86_avx512")).schedule.statements[0]
+    made = replace(wide, levels=(Level("n", 32), *whole.levels), early=early.early)
+    made = replace(made, operands=("direct", "packed"))
+    assert prefetches(lower(narrow, machine("x86_avx512"), Schedule((made,)))) == []
+
+
 def test_results_finished_in_registers_are_asked_for_where_they_go() -> None:
     text = """kernel relu(M = 64, N = 64, K = 64) {
       in A : f32[M, K]  in B : f32[K, N]  local T : f32[M, N]  out C : f32[M, N]

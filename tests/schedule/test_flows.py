@@ -14,7 +14,7 @@ from isamap.pipeline.options import Options
 from isamap.pipeline.prove import prove_result
 from isamap.pipeline.result import Result
 from isamap.pipeline.source import load_hardware
-from isamap.schedule.flows import LOADED, Flow
+from isamap.schedule.flows import LOADED, SHARING, Flow
 from isamap.schedule.schedule import Early
 from isamap.schedule.shape import read_shape
 from isamap.schedule.space import space
@@ -62,7 +62,7 @@ def test_weights_from_beyond_the_second_cache_are_asked_for() -> None:
     rows = 8
     result = mapped(rows, 1024, 1024)
     (own,) = result.schedule.statements
-    (early,) = own.early
+    (early,) = (early for early in own.early if not early.shared)
     assert (early.access, early.variable) == (1, "k")
     # Ahead by the latency of the third cache, in which 4 MiB are, under load.
     machine = load_hardware(HW)
@@ -70,6 +70,26 @@ def test_weights_from_beyond_the_second_cache_are_asked_for() -> None:
     cycles = calls * float(machine.entry("vfmadd_f32").throughput)
     latency = float(machine.storage("l3").latency) * LOADED
     assert early.count * cycles >= latency > early.count // 2 * cycles
+
+
+def test_passes_over_a_panel_share_in_asking_for_the_next() -> None:
+    (own,) = mapped(64, 1024, 1000).schedule.statements
+    block = next(level.step for level in own.levels if level.variable == "m")
+    assert 1 < -(-64 // block) <= SHARING
+    assert Early(1, 1, "n", shared=True) in own.early
+    # One pass has nobody to share with, and hundreds find that hardware does it.
+    for rows in (8, 4096):
+        (other,) = mapped(rows, 1024, 1000).schedule.statements
+        assert not any(early.shared for early in other.early)
+
+
+def test_this_panel_and_the_next_one_stay_in_the_second_cache() -> None:
+    result = mapped(64, 2048, 8192)
+    (own,) = result.schedule.statements
+    cut, panel = own.levels[0], own.levels[1]
+    assert (cut.variable, panel.variable) == ("k", "n")
+    held = 4 * cut.step * (2 * panel.step + 64)
+    assert held <= (load_hardware(HW).second_cache or 0)
 
 
 def test_what_a_cache_holds_is_not_asked_for() -> None:

@@ -10,7 +10,7 @@ from isamap.hw.accelerator import Storage
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, const, var
 from isamap.lower.nodes import Prefetch
-from isamap.lower.position import Position
+from isamap.lower.position import UNKNOWN, Position
 from isamap.lower.statement import StatementLowering
 from isamap.mapping.fragments.fragment import Reference
 from isamap.schedule.schedule import Early
@@ -33,11 +33,9 @@ def early_inputs(at: StatementLowering, position: Position) -> tuple[Prefetch, .
             reference = at.references[operand][access]
             there = _later(at, position, early)
             lines = _lines(at, there, reference, access.dtype)
-            found |= (
-                _part(at, position, early, there.at(reference.offset), lines)
-                if early.shared
-                else lines
-            )
+            if early.shared:
+                lines = _part(at, position, early, there.at(reference.offset), lines)
+            found |= lines
     return tuple(found)
 
 
@@ -84,8 +82,9 @@ def _part(
 
     ``offset`` is where this block's part begins in that iteration, and ``lines`` are those of it.
     The blocks of the innermost loop take a stretch of memory; each pass of the loops that stand
-    still asks for one part of it after the other.  Nothing, where there is no such loop: in what is
-    left over, or where one iteration is all.
+    still asks for one part of it after the other.  Every pass asks for all where that is in several
+    pieces, or where how often it goes round is known at run time only.  Nothing, where there is no
+    such loop: in what is left over, or where one iteration is all.
     """
     assert early.variable is not None
     counters = list(position.ranges)
@@ -101,8 +100,9 @@ def _part(
     cache = at.context.accelerator.prefetched
     assert cache is not None
     across = max(1, _line(cache) // _bytes(at, early))
-    if pitch is None or not 0 < pitch <= len(lines) * across < pitch + across:
-        raise _bad(f"what the next iteration of '{early.variable}' reads is not in one piece")
+    is_known = max(position.ranges[c][1] + 1 for c in inside) < UNKNOWN
+    if not is_known or not pitch or not 0 < pitch <= len(lines) * across < pitch + across:
+        return dict(lines)
     part = -(-blocks // passes)
     each = -(-part * pitch // blocks)
     number = const(0)

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from isamap.ir.index import Index, const
 from isamap.mapping.fragments.fragment import Fragment
 
+UNKNOWN = 1 << 40
+"""Iterations of a loop of which only the run tells how many it has: no loop has more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -31,7 +34,7 @@ class Position:
     def counting(self, counter: str, count: Index) -> "Position":
         """Return the position inside a loop."""
         last = count.constant
-        span = (0, last - 1) if last is not None else (0, 1 << 40)
+        span = (0, last - 1) if last is not None else (0, UNKNOWN)
         return replace(self, ranges={**self.ranges, counter: span})
 
     def at(self, index: Index) -> Index:

@@ -175,18 +175,27 @@ def test_the_passes_over_a_panel_share_in_asking_for_the_next(rows: int, k: int)
     agrees(kernel, lowered, machine("x86_avx512"), 1)
 
 
-def test_what_comes_next_lies_in_one_piece() -> None:
-    kernel, own = block_of("n/32, m/8, k/1", ("direct", "direct"), "M = 32, N = 96, K = 32")
-    early = replace(own, early=(Early(1, 1, "n", True),))
-    with pytest.raises(ScheduleError, match="not in one piece"):
-        lower(kernel, machine("x86_avx512"), Schedule((early,)))
-    # Without a loop that stands still, or without a next one, there is nothing to share.
-    whole = replace(early, levels=(Level("m", 8), Level("k", 1)), operands=("direct", "packed"))
-    narrow = gemm("M = 32, N = 32, K = 32")
-    wide = first_choice(narrow, machine("x86_avx512")).schedule.statements[0]
-    made = replace(wide, levels=(Level("n", 32), *whole.levels), early=early.early)
-    made = replace(made, operands=("direct", "packed"))
-    assert prefetches(lower(narrow, machine("x86_avx512"), Schedule((made,)))) == []
+@pytest.mark.parametrize(
+    ("how", "sizes"),
+    [
+        ("direct", "M = 32, N = 96, K = 32"),
+        ("packed", "M, N = 96, K = 32"),
+        ("packed", "M = 32, N = 96, K"),
+    ],
+)
+def test_what_lies_in_pieces_is_asked_for_by_every_pass(how: str, sizes: str) -> None:
+    kernel, own = block_of("n/32, m/8, k/1", ("direct", how), sizes)
+    early, plain = (replace(own, early=(Early(1, 1, "n", shared),)) for shared in (True, False))
+    shared = lower(kernel, machine("x86_avx512"), Schedule((early,)))
+    assert prefetches(shared) == prefetches(
+        lower(kernel, machine("x86_avx512"), Schedule((plain,)))
+    )
+
+
+def test_without_a_next_panel_there_is_nothing_to_share() -> None:
+    kernel, own = block_of("n/32, m/8, k/1", ("direct", "packed"), "M = 32, N = 32, K = 32")
+    made = replace(own, early=(Early(1, 1, "n", True),))
+    assert prefetches(lower(kernel, machine("x86_avx512"), Schedule((made,)))) == []
 
 
 def test_results_finished_in_registers_are_asked_for_where_they_go() -> None:

@@ -21,7 +21,8 @@ from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Mapping
 from isamap.mapping.tiles.shared import brought
 from isamap.schedule.copied import pack_aliased, pack_constants
-from isamap.schedule.flows import PASSES, Flow, early_flows
+from isamap.schedule.cut import cut
+from isamap.schedule.flows import Flow, early_flows
 from isamap.schedule.inside import packed_inside
 from isamap.schedule.schedule import Early, Level, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, Steps, block_of, is_symbolic, read_shape
@@ -302,13 +303,12 @@ def order_levels(
         if -(-shape.extents[v] // steps[v]) > 1 or is_symbolic(shape, v)
     ]
     levels = share(shape, levels, threads)
-    chunk = _chunk(shape, block, accelerator, far)
+    outer = [Level(v, step) for v, step in cut(shape, block, accelerator, far).items()]
     inner: list[Level] = []
     for v in _reduction_order(shape):
         trips = -(-shape.extents[v] // steps[v])
         if trips > 1 or is_symbolic(shape, v):
             inner.append(Level(v, steps[v]))
-    outer = [Level(v, step) for v, step in chunk.items()]
     return (*outer, *levels, *inner)
 
 
@@ -335,37 +335,3 @@ def _reduction_order(shape: Shape) -> tuple[str, ...]:
     if not shape.mapping.matching.statement.reduction:
         return tuple(names)
     return tuple(sorted(names, key=lambda v: (contiguity(v), names.index(v))))
-
-
-def _chunk(
-    shape: Shape, block: Dict[str, int], accelerator: Accelerator, far: Sequence[Flow]
-) -> dict[str, int]:
-    """Return the reduction level outside the results that keeps a panel in the second cache.
-
-    Of an input from beyond that cache that is passed several times it keeps the next panel, too,
-    which comes meanwhile, and all of the other inputs that is read beside it.
-    """
-    capacity = accelerator.second_cache
-    if not shape.reductions or not capacity:
-        return {}
-    steps = {v: block[v] * shape.tile[v] for v in shape.extents}
-    panels = {}
-    for n, (_, access) in enumerate(inputs(shape.mapping)):
-        names = frozenset().union(*(i.names for i in access.indices)) if access.indices else set()
-        reach = [shape.extents[v] for v in shape.reductions if v in names]
-        width = [steps[v] for v in shape.outputs if v in names]
-        panels[n] = prod(reach) * prod(width) * access.dtype.bytes
-    panel = max(panels.values(), default=0)
-    for flow in far:
-        if accelerator.prefetched is not None and 1 < flow.passes(shape, block) <= PASSES:
-            beside = [size for n, size in panels.items() if n != flow.access]
-            many = prod(-(-shape.extents[v] // steps[v]) for v in flow.reuse)
-            panel = max(panel, 2 * panels[flow.access] + sum(beside) * many)
-    longest = max(shape.reductions, key=lambda v: shape.extents[v])
-    if panel <= 0.6 * capacity or shape.extents[longest] < 512:
-        return {}
-    pieces = -(-panel // int(0.4 * capacity))
-    step = -(-shape.extents[longest] // pieces)
-    unit = steps[longest]
-    step = max(unit, -(-step // unit) * unit)
-    return {longest: step} if 128 <= step < shape.extents[longest] else {}

@@ -54,11 +54,13 @@ def make(case: "Case", threads: int) -> "tuple[Callable[[], int], Callable[[], A
     if found is None:
         return None
     problem, result = found
-    # Every array begins in other sets of the first cache.
+    # Every array begins in other sets of the first cache, results far from where they wait for
+    # inputs: a load looks like an earlier store where both addresses end in the same twelve bits.
     arrays: dict[str, Array] = {}
     for number, buffer in enumerate(b for b in result.kernel.buffers if b.role != "local"):
         shape = tuple(int(extent.evaluate({})) for extent in buffer.shape)
-        arrays[buffer.name] = _room(shape, buffer.dtype.numpy, number)
+        away = PAGE // 2 if buffer.role == "out" else 0
+        arrays[buffer.name] = _room(shape, buffer.dtype.numpy, LINE * (2 * number + 1) + away)
         if buffer.name in problem.inputs:
             np.copyto(arrays[buffer.name], problem.inputs[buffer.name].reshape(shape))
     roles = {b.name: b.role for b in result.kernel.buffers}
@@ -120,9 +122,9 @@ def _permitting(text: str, more: str | None) -> str:
     return f"{head}{', ' if ' permit ' in head else ' permit '}{more} {{{rest}"
 
 
-def _room(shape: tuple[int, ...], dtype: "np.dtype[np.generic]", number: int) -> "Array":
-    """Return an array of zeros that begins an odd number of cache lines into a page."""
+def _room(shape: tuple[int, ...], dtype: "np.dtype[np.generic]", offset: int) -> "Array":
+    """Return an array of zeros that begins so many bytes into a page, or into some later one."""
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     room = np.zeros(size + 2 * PAGE, np.uint8)
-    start = -room.ctypes.data % PAGE + LINE * (2 * (number % 16) + 1)
+    start = -room.ctypes.data % PAGE + offset % PAGE
     return room[start : start + size].view(dtype).reshape(shape)

@@ -12,6 +12,9 @@ from isamap.ir.nodes import Buffer, Instruction
 
 StorageKind = Literal["registers", "scratchpad", "cache", "memory", "immediate"]
 
+LINE = 64
+"""Bytes of a cache's line, where the description does not say."""
+
 
 @dataclass(frozen=True, slots=True)
 class Storage:

@@ -8,6 +8,7 @@ Element copies come on top.  Extents that are known at run time only are taken f
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 
 from isamap.hw.accelerator import Accelerator, Entry
@@ -24,6 +25,7 @@ from isamap.lower.nodes import (
     Scope,
     Window,
 )
+from isamap.schedule.walk import cycles_a_byte, unforeseen, walk
 
 ASSUMED_SYMBOL = 256
 """Extent taken for a symbol without a value."""
@@ -44,6 +46,9 @@ WOVEN = 8
 SCATTER_CYCLES = 1.5
 """Cycles an element of any other copy."""
 
+
+HELD = 2 / 3
+"""The part of a cache that is taken for what it holds."""
 
 ALIKE = 1.02
 """Estimates this close are taken for equal, and what caches deliver decides."""
@@ -93,11 +98,23 @@ class _Work:
             self.counts[name] = self.counts.get(name, 0.0) + amount * times
 
 
+@dataclass(frozen=True, slots=True)
+class _Traffic:
+    """Bytes that come into a cache, and how many of them no hardware fetches ahead."""
+
+    bytes: float = 0.0
+    unforeseen: float = 0.0
+
+    def __add__(self, other: "_Traffic") -> "_Traffic":
+        return _Traffic(self.bytes + other.bytes, self.unforeseen + other.unforeseen)
+
+
 @dataclass(slots=True)
 class _Site:
     """The places of one array that are read or written with the same strides in the same loops.
 
-    At each place there are so many ``elements``; the last is ``span - 1`` from the first.
+    At each place there are so many ``elements``, the last ``span - 1`` from the first, and
+    ``stretch`` of them next to each other.
     """
 
     array: str
@@ -105,11 +122,22 @@ class _Site:
     offsets: set[int]
     elements: int
     span: int
+    stretch: int
 
     def footprint(self, depth: int) -> float:
         """Elements touched by the loops from ``depth`` inwards."""
         trips = prod(count for _, count, stride in self.loops[depth:] if stride)
         return len(self.offsets) * self.elements * trips
+
+    def walks(self) -> tuple[float, float]:
+        """Elements that are touched one after the other before the next ones lie elsewhere, and in
+        how many places side by side.
+        """
+        places = sorted(self.offsets)
+        gaps = [n for n, (low, high) in enumerate(pairwise(places)) if high - low > self.stretch]
+        length = self.stretch + places[gaps[0] if gaps else -1] - places[0]
+        beside = (len(gaps) + 1) * self.elements / self.stretch
+        return walk(length, [(n, stride) for _, n, stride in reversed(self.loops)]), beside
 
     def reach(self, depth: int) -> tuple[float, float]:
         """The first element that the loops from ``depth`` inwards touch, and the one after all."""
@@ -260,12 +288,15 @@ class _Walk:
             pitches = [self._known(p, call) for p in operand.strides or row_major(operand.shape)]
             span = 1 + sum((n - 1) * abs(p) for n, p in zip(counts, pitches, strict=True))
             elements = max(1, prod(counts))
+            stretch = 1
+            for pitch, n in sorted((abs(p), n) for n, p in zip(counts, pitches, strict=True)):
+                stretch += pitch * (n - 1) if pitch <= stretch else 0
             names = {c for c, _ in loops}
             strides = tuple((c, n, int(self.value(place.offset.coefficient(c)))) for c, n in loops)
             rest = int(self.value(place.offset.substitute(dict.fromkeys(names, 0))))
-            key = (place.buffer, strides, elements, span)
-            site = self.sites.setdefault(key, _Site(place.buffer, strides, set(), elements, span))
-            site.offsets.add(rest)
+            key = (place.buffer, strides, elements, span, stretch)
+            new = _Site(place.buffer, strides, set(), elements, span, stretch)
+            self.sites.setdefault(key, new).offsets.add(rest)
 
     def _known(self, extent: Index, call: Call) -> int:
         """Return an extent or a pitch of an instruction in a call."""
@@ -294,15 +325,20 @@ class _Walk:
     def once(self) -> dict[str, float]:
         """Return these cycles if everything comes into each cache once and stays there."""
         whole = self._touched()
-        return self._delivered(lambda inner: 0.0 if inner is None else whole)
+        return self._delivered(lambda inner: _Traffic(0.0 if inner is None else whole))
 
-    def _delivered(self, through: Callable[[float | None], float]) -> dict[str, float]:
+    def _delivered(self, through: Callable[[float | None], _Traffic]) -> dict[str, float]:
         levels = [s for s in self.accelerator.storages if s.kind in ("cache", "memory")]
         result: dict[str, float] = {}
         inner: float | None = None
+        whole = self._touched()
         for storage in levels:
             if storage.read is not None:
-                result[storage.name] = through(inner) / float(storage.read)
+                traffic = through(inner)
+                # What the caches before it hold comes once, if it is not there already.
+                waits = inner and whole > HELD * inner and traffic.bytes
+                part = traffic.unforeseen / traffic.bytes if waits else 0.0
+                result[storage.name] = traffic.bytes * cycles_a_byte(storage, part)
             inner = float(storage.size) if storage.size else inner
         return result
 
@@ -313,53 +349,63 @@ class _Walk:
             arrays.setdefault(site.array, []).append(site)
         return sum(_elements(own, 0) * self.bytes[array] for array, own in arrays.items())
 
-    def _bytes_through(self, capacity: float | None) -> float:
-        """Return the bytes that pass into a cache of ``capacity`` (None: into registers)."""
+    def _bytes_through(self, capacity: float | None) -> _Traffic:
+        """Return what passes into a cache of ``capacity`` (None: into registers)."""
         groups: dict[tuple[tuple[str, float], ...], list[_Site]] = {}
         for site in self.sites.values():
             groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
         beside: dict[str, list[tuple[tuple[str, float], ...]]] = {}
         for loops in groups:
             beside.setdefault(loops[0][0] if loops else "", []).append(loops)
-        amount = 0.0
+        amount = _Traffic()
         for outermost, several in beside.items():
-            alone = sum(self._alone(len(loops), groups[loops], capacity) for loops in several)
+            alone = _Traffic()
+            for loops in several:
+                alone += self._alone(len(loops), groups[loops], capacity)
             if outermost and len(several) > 1 and capacity is not None:
-                every = [site for loops in several for site in groups[loops]]
-                alone = min(alone, self._in_rounds(every, capacity))
+                every = [s for s in self.sites.values() if s.loops and s.loops[0][0] == outermost]
+                together = self._in_rounds(every, capacity)
+                alone = alone if together is None or alone.bytes <= together.bytes else together
             amount += alone
         return amount
 
-    def _alone(self, depth: int, sites: Sequence[_Site], capacity: float | None) -> float:
-        """Return the bytes that sites in the same loops ask for."""
+    def _alone(self, depth: int, sites: Sequence[_Site], capacity: float | None) -> _Traffic:
+        """Return what sites in the same loops ask for."""
         while capacity is not None and depth > 0:
             held = sum(s.footprint(depth - 1) * self.bytes[s.array] for s in sites)
-            if held > capacity * 2 / 3:
+            if held > capacity * HELD:
                 break
             depth -= 1
-        amount = 0.0
+        amount = _Traffic()
         for site in sites:
             outside = [(n, stride) for _, n, stride in site.loops[:depth]]
             # The innermost of the outer loops that do not move the site leave it where it is.
             while outside and not outside[-1][1] and capacity is not None:
                 outside.pop()
             trips = prod(n for n, _ in outside)
-            amount += site.footprint(depth) * trips * self.bytes[site.array]
+            amount += self._walked(site, site.footprint(depth) * trips)
         return amount
 
-    def _in_rounds(self, sites: Sequence[_Site], capacity: float) -> float:
-        """Return the bytes that loops inside one outermost loop ask for if a round's data stay.
+    def _walked(self, site: _Site, elements: float) -> _Traffic:
+        """Return the traffic of so many elements, as a site walks through them."""
+        size = self.bytes[site.array]
+        length, beside = site.walks()
+        return _Traffic(elements * size, elements * size * unforeseen(length * size, beside))
 
-        What several of them touch in a round comes once; infinite if a round does not fit.
+    def _in_rounds(self, sites: Sequence[_Site], capacity: float) -> _Traffic | None:
+        """Return what loops inside one outermost loop ask for if a round's data stay.
+
+        What several of them touch in a round comes once, as the first one walks through it; None
+        if a round does not fit.
         """
         touched: dict[str, list[_Site]] = {}
         for site in sites:
             touched.setdefault(site.array, []).append(site)
-        held = amount = 0.0
+        held, amount = 0.0, _Traffic()
         for array, own in touched.items():
             elements = _elements(own, 1)
             held += elements * self.bytes[array]
             moves = any(site.loops[0][2] for site in own)
             trips = own[0].loops[0][1] if moves else 1
-            amount += elements * trips * self.bytes[array]
-        return amount if held <= capacity * 2 / 3 else float("inf")
+            amount += self._walked(own[0], elements * trips)
+        return amount if held <= capacity * HELD else None

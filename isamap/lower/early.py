@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 
 from isamap.diagnostics import Diagnostic, ScheduleError
-from isamap.hw.accelerator import Storage
+from isamap.hw.accelerator import LINE, Storage
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, const, var
 from isamap.lower.nodes import Prefetch
@@ -15,9 +15,6 @@ from isamap.lower.statement import StatementLowering
 from isamap.mapping.fragments.fragment import Reference
 from isamap.schedule.schedule import Early
 from isamap.schedule.treatment import inputs
-
-LINE = 64
-"""Bytes of a line of a cache whose description does not say."""
 
 
 def early_inputs(at: StatementLowering, position: Position) -> tuple[Prefetch, ...]:

@@ -5,12 +5,16 @@ from math import prod
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
+from isamap.schedule.rank import COPY
 from isamap.schedule.schedule import Treatment
-from isamap.schedule.shape import ASSUMED_EXTENT, Shape
-from isamap.schedule.treatment import PACKED, Treatments, inputs, numeric
+from isamap.schedule.shape import ASSUMED_EXTENT, Shape, fragments_of
+from isamap.schedule.treatment import PACKED, Treatments, by_operand, inputs, numeric
 
 LARGER = 1.25
 """How many times its own size a constant may take that is packed to lie in one piece."""
+
+PAYS = 1.0
+"""How many times the cycles of its copies packing must save: loads may be hidden by calls."""
 
 
 def pack_aliased(
@@ -42,6 +46,31 @@ def pack_aliased(
         aliased = any(pitch and pitch % 2048 == 0 for pitch in pitches)
         if aliased and treatments.cost(operand, "packed") is not None:
             result[n] = "packed"
+    return result
+
+
+def pack_reused(
+    shape: Shape, block: Dict[str, int], chosen: list[Treatment], treatments: Treatments
+) -> list[Treatment]:
+    """Pack operands whose fragments are so much cheaper then that it pays for the copies.
+
+    Rows that lie as they are given may have to be woven together for each fragment that a block
+    loads; packed, they are woven once.
+    """
+    result = list(chosen)
+    blocks = prod(-(-shape.extents[v] // (block[v] * shape.tile[v])) for v in shape.extents)
+    found = inputs(shape.mapping)
+    for operand, kinds in by_operand(shape.mapping, chosen).items():
+        packed = treatments.cost(operand, "packed")
+        if packed is None or not kinds or kinds[0] in PACKED or treatments.is_constant(operand):
+            continue
+        own = [n for n, (name, _) in enumerate(found) if name == operand]
+        saved = treatments.own_cost(operand, kinds) - packed
+        copied = sum(treatments.elements(operand, found[n][1], "packed") for n in own)
+        loads = blocks * fragments_of(shape, operand, block)
+        if saved * loads > PAYS * COPY * copied:
+            for n in own:
+                result[n] = "packed"
     return result
 
 

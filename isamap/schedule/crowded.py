@@ -11,13 +11,10 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import gcd, prod
 
-from isamap.hw.accelerator import Accelerator
+from isamap.hw.accelerator import LINE, Accelerator
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.shape import ASSUMED_EXTENT, Shape
 from isamap.schedule.treatment import PACKED, Treatments, inputs, numeric
-
-LINE = 64
-"""Bytes of a line, where the description does not say."""
 
 
 @dataclass(frozen=True, slots=True)

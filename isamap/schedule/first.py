@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-import numpy as np
-
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
@@ -20,15 +18,15 @@ from isamap.mapping.compose.composed import Composed
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Mapping
 from isamap.mapping.tiles.shared import brought
-from isamap.schedule.copied import pack_aliased, pack_constants
+from isamap.schedule.copied import pack_aliased, pack_constants, pack_reused
 from isamap.schedule.cut import cut
 from isamap.schedule.flows import Flow, early_flows
 from isamap.schedule.inside import packed_inside
 from isamap.schedule.schedule import Early, Level, StatementSchedule, Treatment
-from isamap.schedule.shape import Shape, Steps, block_of, is_symbolic, read_shape
+from isamap.schedule.shape import Shape, block_of, fragments_of, is_symbolic, read_shape
 from isamap.schedule.supply import Supply, supply
 from isamap.schedule.threads import share
-from isamap.schedule.treatment import Treatments, inputs
+from isamap.schedule.treatment import Treatments, by_operand, inputs
 
 CALLS_IN_BODY = 128
 """Calls of one unrolled body: more of them fill the instruction cache and the compiler's time."""
@@ -56,14 +54,18 @@ def first_schedule(
     if treatments is None:
         buffers = {buffer.name: buffer for buffer in kernel.buffers}
         treatments = Treatments(mapping, producers, buffers, kernel.permissions)
-    chosen, costs = first_treatments(mapping, treatments)
     shape = read_shape(mapping)
-    come = supply(shape, chosen, accelerator, treatments, order_outputs(shape))
-    blocks = rank_blocks(shape, accelerator, costs, come)
+    chosen = first_treatments(mapping, treatments)
+    come, blocks = blocks_for(shape, chosen, accelerator, treatments)
     smallest = {v: 1 for v in shape.extents}
     block = smallest if rank is None else blocks[min(rank, len(blocks) - 1)]
-    chosen = pack_aliased(shape, chosen, accelerator, treatments)
-    chosen = pack_constants(shape, block, chosen, accelerator, treatments)
+    better = pack_reused(shape, block, chosen, treatments)
+    better = pack_aliased(shape, better, accelerator, treatments)
+    better = pack_constants(shape, block, better, accelerator, treatments)
+    if better != chosen:
+        chosen = better
+        come, blocks = blocks_for(shape, chosen, accelerator, treatments)
+        block = smallest if rank is None else blocks[min(rank, len(blocks) - 1)]
     levels = order_levels(shape, block, accelerator, threads, come.far)
     return with_levels(shape, levels, chosen, treatments, come.far, accelerator)
 
@@ -94,19 +96,16 @@ def first_early(
     accelerator: Accelerator,
 ) -> tuple[Early, ...]:
     """Return what a block asks for ahead: see :func:`isamap.schedule.flows.early_flows`."""
-    counts = {flow.operand: _fragments(shape, flow.operand, block) for flow in far}
+    counts = {flow.operand: fragments_of(shape, flow.operand, block) for flow in far}
     return early_flows(shape, block, levels, chosen, far, counts, accelerator)
 
 
-def first_treatments(
-    mapping: Mapping, treatments: Treatments
-) -> tuple[list[Treatment], dict[str, float]]:
-    """Return each access's cheapest treatment and each operand's cycles a fragment.
+def first_treatments(mapping: Mapping, treatments: Treatments) -> list[Treatment]:
+    """Return each access's cheapest treatment.
 
     ScheduleError if an operand can reach the instruction in no way.
     """
     chosen: list[Treatment] = []
-    costs: dict[str, float] = {}
     for operand, _ in brought(mapping.matching):
         kinds = treatments.feasible(operand)
         if kinds is None:
@@ -114,11 +113,22 @@ def first_treatments(
             text = f"operand '{owner}' of {name} cannot be brought to it: "
             raise ScheduleError(Diagnostic("E401", text + treatments.lacking(operand)))
         chosen += kinds
-        costs[operand] = treatments.own_cost(operand, kinds)
-    return chosen, costs
+    return chosen
 
 
 # --- the register block -------------------------------------------------------------------------
+def blocks_for(
+    shape: Shape, chosen: Sequence[Treatment], accelerator: Accelerator, treatments: Treatments
+) -> tuple[Supply, list[dict[str, int]]]:
+    """Return how operands that are treated so come to a block, and the blocks, the best first."""
+    costs = {
+        operand: treatments.own_cost(operand, kinds)
+        for operand, kinds in by_operand(shape.mapping, chosen).items()
+    }
+    come = supply(shape, chosen, accelerator, treatments, order_outputs(shape))
+    return come, rank_blocks(shape, accelerator, costs, come)
+
+
 def rank_blocks(
     shape: Shape, accelerator: Accelerator, costs: Dict[str, float], come: Supply
 ) -> list[dict[str, int]]:
@@ -196,7 +206,7 @@ def _score(
     fragments: dict[str, int] = {}
     resident: dict[str, list[int]] = {}
     for operand, _ in brought(shape.mapping.matching):
-        count = fragments[operand] = _fragments(shape, operand, block)
+        count = fragments[operand] = fragments_of(shape, operand, block)
         loads += count * costs[operand]
         place = shape.mapping.matching.needle.operand(operand).storage or ""
         resident.setdefault(place, []).append(count)
@@ -254,37 +264,8 @@ def _bytes(shape: Shape, block: dict[str, int], storage: str) -> int:
         buffer = shape.mapping.matching.needle.operand(operand)
         if buffer.storage == storage:
             size = prod(extent.constant or 1 for extent in buffer.shape) * buffer.dtype.bytes
-            held += size * _fragments(shape, operand, block)
+            held += size * fragments_of(shape, operand, block)
     return held
-
-
-def _fragments(shape: Shape, operand: str, block: Dict[str, int]) -> int:
-    """Return how many different fragments of an operand a block reads."""
-    count = 0
-    for steps, used, number in shape.reads[operand]:
-        own = tuple((v, t) for v, t in block.items() if v in used)
-        # Accesses that differ in constants only move alike.
-        if (steps, own) not in shape.places:
-            shape.places[steps, own] = _count_places(shape, steps, own)
-        count += number * shape.places[steps, own]
-    return max(count, 1)
-
-
-def _count_places(shape: Shape, steps: Steps, block: tuple[tuple[str, int], ...]) -> int:
-    shared = frozenset(v for names, _ in steps if len(names) > 1 for v in names)
-    if not shared:
-        return prod(tiles for _, tiles in block)
-    factors = [dict(own) for _, own in steps]
-    offsets = np.zeros((1, len(steps)), dtype=np.int64)
-    count = 1
-    for v, tiles in block:
-        if v not in shared:
-            count *= tiles
-        elif tiles > 1:
-            step = np.array([own.get(v, 0) for own in factors]) * shape.tile[v]
-            moved = offsets[:, None, :] + (np.arange(tiles)[:, None] * step[None, :])[None, :, :]
-            offsets = np.unique(moved.reshape(-1, len(steps)), axis=0)
-    return count * len(offsets)
 
 
 # --- the loops ----------------------------------------------------------------------------------
@@ -313,7 +294,15 @@ def order_levels(
 
 
 def order_outputs(shape: Shape) -> list[str]:
-    """Return the outputs as their loops lie, outermost first: those of reused panels."""
+    """Return the outputs as their loops lie, outermost first.
+
+    Those of reused panels come first.  Where nothing is reduced, nothing is reused for long, and
+    loops go along the target: memory likes one long walk better than short ones side by side.
+    """
+    if not shape.reductions:
+        indices = shape.mapping.matching.statement.target.indices
+        depth = {v: n for n, index in reversed(list(enumerate(indices))) for v in index.names}
+        return sorted(shape.outputs, key=depth.__getitem__)
     laned = {v for v, tile in shape.tile.items() if tile > 1}
     accesses = [access for _, access in inputs(shape.mapping) if access.indices]
     used = [frozenset().union(*(i.names for i in access.indices)) for access in accesses]

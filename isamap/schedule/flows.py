@@ -11,14 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-from isamap.hw.accelerator import Accelerator, Storage
-from isamap.schedule.crowded import LINE
+from isamap.hw.accelerator import LINE, Accelerator, Storage
+from isamap.ir.nodes import Access
 from isamap.schedule.schedule import Early, Level, Treatment
-from isamap.schedule.shape import Shape
-from isamap.schedule.treatment import PACKED, Treatments, inputs
+from isamap.schedule.shape import ASSUMED_EXTENT, Shape
+from isamap.schedule.treatment import PACKED, Treatments, inputs, numeric
+from isamap.schedule.walk import cycles_a_byte, unforeseen, walk
 
 FITS = 2 / 3
 """Part of a cache that one operand may take: the others need the rest."""
+
+STAYS = 1 / 4
+"""Part of the first cache that stays there while others stream by."""
 
 HINT = 4
 """Cycles of a block to each line that is asked for, at least: asking takes a load's place.  In
@@ -44,18 +48,19 @@ class Flow:
     """An input that comes from beyond the second cache.
 
     ``access`` is its position among the inputs, ``operand`` the instruction's, ``names`` the
-    variables that move it.  A fragment has so many ``bytes``, and they come at ``rate`` bytes a
-    cycle, ``latency`` cycles after they are asked for.  ``reuse`` are the outputs over whose loops
-    a panel of it is passed again.
+    variables that move it.  A fragment has so many ``bytes``, and they come from ``source``.
+    ``reuse`` are the outputs over whose loops a panel of it is passed again.  ``steps`` are the
+    bytes from one tile of a variable to the next, those of the innermost loop first; none of what
+    is packed, which lies in the order of the loops.
     """
 
     access: int
     operand: str
     names: frozenset[str]
     bytes: int
-    rate: float
-    latency: float
+    source: Storage
     reuse: tuple[str, ...]
+    steps: tuple[tuple[str, int], ...] = ()
 
     def passes(self, shape: Shape, block: Dict[str, int]) -> int:
         """Return how often a panel is passed; the first time it comes from far away."""
@@ -66,9 +71,31 @@ class Flow:
 
         A block has ``fragments`` of the operand.
         """
-        coming = fragments * self.bytes / self.rate / prod(block.values())
         passes = self.passes(shape, block)
+        coming = self.coming(shape, block, fragments)
         return max(own, coming) / passes + own * (1 - 1 / passes)
+
+    def coming(self, shape: Shape, block: Dict[str, int], fragments: int) -> float:
+        """Return the cycles a call in which ``fragments`` for a block come."""
+        part = unforeseen(*self._walks(shape, block)) if self.steps else 0.0
+        return fragments * self.bytes * cycles_a_byte(self.source, part) / prod(block.values())
+
+    def _walks(self, shape: Shape, block: Dict[str, int]) -> tuple[float, float]:
+        """Return the bytes that a block walks before it jumps, and in how many places at a time."""
+        length = self.bytes / prod(shape.tile[v] for v in self.names)
+        beside = 1
+        # Within a block, from elements that are next to each other to those far apart.
+        for v, step in sorted(self.steps, key=lambda one: one[1] / shape.tile[one[0]]):
+            count = block[v] * shape.tile[v]
+            if count > 1 and step / shape.tile[v] > length:
+                beside *= count
+            else:
+                length += step / shape.tile[v] * (count - 1)
+        loops = [
+            (shape.extents[v] / (block[v] * shape.tile[v]), step * block[v])
+            for v, step in self.steps
+        ]
+        return walk(length, loops), beside
 
 
 def flows(
@@ -95,9 +122,55 @@ def flows(
         moving = [order.index(v) for v in order if v in names]
         reuse = tuple(v for v in order[max(moving, default=-1) + 1 :] if v not in names)
         size = prod(shape.tile[v] for v in names) * access.dtype.bytes
-        rate, latency = float(source.read), float(source.latency or 0)
-        found.append(Flow(n, operand, names, size, rate, latency, reuse))
+        steps = _steps(shape, operand, access, chosen[n], treatments, order)
+        found.append(Flow(n, operand, names, size, source, reuse, steps))
     return tuple(found)
+
+
+def driven_out(
+    shape: Shape, chosen: Sequence[Treatment], accelerator: Accelerator, treatments: Treatments
+) -> tuple[Flow, ...]:
+    """Return the inputs that are passed again and again, and that no first cache keeps meanwhile.
+
+    That is where other inputs stream by; these come from the second cache.
+    """
+    caches = [s for s in accelerator.storages if s.kind == "cache" and s.size]
+    if len(caches) < 2 or not caches[1].read:
+        return ()
+    first, second = (s.size or 0 for s in caches[:2])
+    found = []
+    for n, (operand, access) in enumerate(inputs(shape.mapping)):
+        names = frozenset().union(*(i.names for i in access.indices)) & shape.extents.keys()
+        whole = treatments.elements(operand, access, chosen[n]) * access.dtype.bytes
+        if STAYS * first < whole <= FITS * second and names and not names.issuperset(shape.outputs):
+            size = prod(shape.tile[v] for v in names) * access.dtype.bytes
+            found.append(Flow(n, operand, names, size, caches[1], ()))
+    return tuple(found)
+
+
+def _steps(
+    shape: Shape,
+    operand: str,
+    access: Access,
+    treatment: Treatment,
+    treatments: Treatments,
+    order: Sequence[str],
+) -> tuple[tuple[str, int], ...]:
+    """Return how far apart tiles of an access lie in bytes, those of the innermost loop first."""
+    reference = treatments.reference(operand, access, treatment)
+    if treatment in PACKED or reference is None:
+        return ()
+    names = reference.offset.names & shape.extents.keys()
+    if not reference.offset.is_linear_in(names):
+        return ()
+    steps = {
+        v: abs(numeric(reference.offset.coefficient(v), ASSUMED_EXTENT))
+        * shape.tile[v]
+        * access.dtype.bytes
+        for v in names
+    }
+    reduced = sorted((v for v in shape.reductions if v in steps), key=steps.__getitem__)
+    return tuple((v, steps[v]) for v in (*reduced, *reversed(order)) if v in steps)
 
 
 def early_flows(
@@ -122,15 +195,19 @@ def early_flows(
     result = []
     for flow in found:
         coming = fragments[flow.operand] * flow.bytes
-        lines, cycles = ceil(coming / (cache.line or LINE)), max(calls, coming / flow.rate)
+        lines, cycles = (
+            ceil(coming / (cache.line or LINE)),
+            max(calls, coming * cycles_a_byte(flow.source, 0.0)),
+        )
         if chosen[flow.access] not in PACKED or levels[-1].variable not in flow.names:
             continue
         passes = flow.passes(shape, block)
-        if not flow.latency or lines * HINT > cycles * passes:
+        latency = float(flow.source.latency or 0)
+        if not latency or lines * HINT > cycles * passes:
             continue
         if lines * HINT <= cycles and passes <= PASSES:
             ahead = 1
-            while ahead * cycles < LOADED * flow.latency:
+            while ahead * cycles < LOADED * latency:
                 ahead *= 2
             result.append(Early(flow.access, ahead, levels[-1].variable))
         outer = _outer(flow, levels)

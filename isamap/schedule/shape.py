@@ -4,7 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Mapping as Dict
 from dataclasses import dataclass, field
+from math import prod
 from typing import TypeAlias
+
+import numpy as np
 
 from isamap.ir.nodes import Access
 from isamap.mapping.matching import Mapping
@@ -69,6 +72,35 @@ def block_of(shape: Shape, levels: Iterable[Level]) -> dict[str, int]:
     """Return the register block inside some levels, as tiles of each variable."""
     steps = {**shape.extents, **{level.variable: level.step for level in levels}}
     return {v: -(-steps[v] // shape.tile[v]) for v in shape.extents}
+
+
+def fragments_of(shape: Shape, operand: str, block: Dict[str, int]) -> int:
+    """Return how many different fragments of an operand a block reads."""
+    count = 0
+    for steps, used, number in shape.reads[operand]:
+        own = tuple((v, t) for v, t in block.items() if v in used)
+        # Accesses that differ in constants only move alike.
+        if (steps, own) not in shape.places:
+            shape.places[steps, own] = _count_places(shape, steps, own)
+        count += number * shape.places[steps, own]
+    return max(count, 1)
+
+
+def _count_places(shape: Shape, steps: Steps, block: tuple[tuple[str, int], ...]) -> int:
+    shared = frozenset(v for names, _ in steps if len(names) > 1 for v in names)
+    if not shared:
+        return prod(tiles for _, tiles in block)
+    factors = [dict(own) for _, own in steps]
+    offsets = np.zeros((1, len(steps)), dtype=np.int64)
+    count = 1
+    for v, tiles in block:
+        if v not in shared:
+            count *= tiles
+        elif tiles > 1:
+            step = np.array([own.get(v, 0) for own in factors]) * shape.tile[v]
+            moved = offsets[:, None, :] + (np.arange(tiles)[:, None] * step[None, :])[None, :, :]
+            offsets = np.unique(moved.reshape(-1, len(steps)), axis=0)
+    return count * len(offsets)
 
 
 def _reads(mapping: Mapping, operand: str) -> tuple[tuple[Steps, frozenset[str], int], ...]:

@@ -15,19 +15,12 @@ from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.early import EARLY, RULE, early_of
-from isamap.schedule.first import (
-    first_early,
-    first_treatments,
-    order_levels,
-    order_outputs,
-    rank_blocks,
-)
+from isamap.schedule.first import blocks_for, first_early, order_levels
 from isamap.schedule.flows import Flow
 from isamap.schedule.inside import packed_inside
 from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Early, Level, Schedule, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, block_of, read_shape
-from isamap.schedule.supply import supply
 from isamap.schedule.threads import share
 from isamap.schedule.tilings import Tiling, levels_of, tilings
 from isamap.schedule.treatment import KINDS, Treatments, inputs
@@ -294,10 +287,9 @@ class _Maker:
             buffers = {buffer.name: buffer for buffer in self.kernel.buffers}
             permissions = self.kernel.permissions
             treatments = Treatments(mapping, self.producers, buffers, permissions)
-            chosen, costs = first_treatments(mapping, treatments)
-            shape = read_shape(mapping)
-            come = supply(shape, chosen, self.accelerator, treatments, order_outputs(shape))
-            blocks = rank_blocks(shape, self.accelerator, costs, come)[:BLOCKS]
+            shape, chosen = read_shape(mapping), self.starts[start].operands
+            come, ranked = blocks_for(shape, chosen, self.accelerator, treatments)
+            blocks = ranked[:BLOCKS]
             own = tuple(self.starts[start].levels)
             given = own != order_levels(shape, blocks[0], self.accelerator, self.threads, come.far)
             if given and not (self.written and start == 0):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from isamap.hw.accelerator import Accelerator
 from isamap.schedule.crowded import Crowding, crowding
-from isamap.schedule.flows import Flow, flows
+from isamap.schedule.flows import Flow, driven_out, flows
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.shape import Shape
 from isamap.schedule.streams import Walks, walks
@@ -15,11 +15,16 @@ from isamap.schedule.treatment import Treatments
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """Lines that push each other out, pages walked side by side, and what comes from far away."""
+    """Lines that push each other out, pages walked side by side, and what comes from far away.
+
+    Where nothing is reduced, what streams by drives out of the first cache what is read ``again``
+    for each row.
+    """
 
     crowd: Crowding
     walks: Walks
     far: tuple[Flow, ...]
+    again: tuple[Flow, ...] = ()
 
     def paced(
         self, own: float, shape: Shape, block: Dict[str, int], fragments: Dict[str, int]
@@ -28,6 +33,9 @@ class Supply:
 
         A block has so many ``fragments`` of each operand.
         """
+        if not shape.reductions:
+            streams = (*self.far, *self.again)
+            return max(own, sum(f.coming(shape, block, fragments[f.operand]) for f in streams))
         times = (flow.paced(own, shape, block, fragments[flow.operand]) for flow in self.far)
         return max(times, default=own)
 
@@ -44,5 +52,8 @@ def supply(
     ``order`` are the statement's outputs as their loops lie, outermost first.
     """
     far = flows(shape, chosen, accelerator, treatments, order)
+    streaming = far and not shape.reductions
+    again = driven_out(shape, chosen, accelerator, treatments) if streaming else ()
     crowd = crowding(shape, chosen, accelerator, treatments)
-    return Supply(crowd, walks(shape, chosen, accelerator, treatments, far), far)
+    walked = walks(shape, chosen, accelerator, treatments, far)
+    return Supply(crowd, walked, far, again)

@@ -7,10 +7,9 @@ from math import log
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.mapping.fragments.layout import linear
-from isamap.schedule.first import first_treatments, order_outputs, rank_blocks, with_levels
+from isamap.schedule.first import blocks_for, with_levels
 from isamap.schedule.schedule import StatementSchedule
 from isamap.schedule.shape import ASSUMED_EXTENT, Shape, is_symbolic, read_shape
-from isamap.schedule.supply import supply
 from isamap.schedule.tilings import Tiling, levels_of, tilings
 from isamap.schedule.treatment import Treatments, inputs, numeric
 
@@ -44,12 +43,11 @@ def tiled_schedules(
     shape = read_shape(mapping)
     if any(is_symbolic(shape, v) for v in shape.extents):
         return []
-    _, costs = first_treatments(mapping, treatments)
-    come = supply(shape, start.operands, accelerator, treatments, order_outputs(shape))
+    come, blocks = blocks_for(shape, start.operands, accelerator, treatments)
     pairs = zip(inputs(mapping), start.operands, strict=True)
     packed = {access.buffer for (_, access), kind in pairs if kind == "packed"}
     found: list[tuple[float, int, dict[str, int], Tiling]] = []
-    for block in rank_blocks(shape, accelerator, costs, come)[:BLOCKS]:
+    for block in blocks[:BLOCKS]:
         made = list(tilings(shape, kernel, accelerator, block, packed, complete=True))
         made.sort(key=lambda t: (round(log(t.cycles) / ALIKE), _pitch(shape, t, kernel)))
         found += [(t.cycles, len(found), block, t) for t in made[:EACH]]

@@ -1,6 +1,7 @@
 """How each operand reaches its instruction: straight, through a padded copy, or packed."""
 
 from collections.abc import Mapping as Dict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -26,6 +27,14 @@ def inputs(mapping: Mapping) -> tuple[tuple[str, Access], ...]:
     for operand, _ in brought(mapping.matching):
         pairs += [(operand, access) for access in accesses_of(mapping.matching, operand)]
     return tuple(pairs)
+
+
+def by_operand(mapping: Mapping, chosen: Sequence[Treatment]) -> dict[str, tuple[Treatment, ...]]:
+    """Return the treatments of each operand's accesses; ``chosen`` are as :func:`inputs` are."""
+    found: dict[str, tuple[Treatment, ...]] = {name: () for name, _ in brought(mapping.matching)}
+    for (operand, _), kind in zip(inputs(mapping), chosen, strict=True):
+        found[operand] += (kind,)
+    return found
 
 
 KINDS: tuple[Treatment, ...] = ("direct", "padded", "packed", "repeated")

@@ -11,7 +11,7 @@ from isamap.schedule.streams import Walks
 from isamap.text.load import parse_module
 from tests.lower.test_lowering import agrees, machine
 
-STREAMS = 32
+STREAMS = 24
 """Walks that the second cache of x86_avx512 follows."""
 
 CHAIN = """kernel chain(R = {rows}, C = {columns}) {{
@@ -32,16 +32,44 @@ def rows_of_a_block(kernel: Kernel) -> int:
     return steps.get("r", kernel.buffers[0].shape[0].constant or 0)
 
 
-@pytest.mark.parametrize("columns", [1024, 1000, 5000])
+@pytest.mark.parametrize("columns", [5000, 9000])
 def test_long_rows_are_walked_a_few_at_a_time(columns: int) -> None:
     # Two arrays of rows; as rows share their factors, more of them would take fewer loads.
-    near = columns * 4 < 4096
-    rows = rows_of_a_block(chain(512, columns))
-    assert (2 * rows > STREAMS) == near
+    rows = rows_of_a_block(chain(4096, columns))
+    assert 2 < 2 * rows <= STREAMS
 
 
-def test_rows_within_a_page_are_one_walk() -> None:
-    assert 2 * rows_of_a_block(chain(512, 64)) > STREAMS
+@pytest.mark.parametrize("columns", [256, 1000, 2048])
+def test_short_rows_from_far_away_are_walked_one_after_the_other(columns: int) -> None:
+    assert rows_of_a_block(chain(1 << 14, columns)) == 1
+
+
+def test_short_rows_that_are_near_share_what_they_read() -> None:
+    assert rows_of_a_block(chain(512, 64)) > 8
+
+
+@pytest.mark.parametrize(("rows", "lanes"), [(1 << 14, 64), (32, 16)])
+def test_rows_of_a_sum_are_walked_side_by_side_where_they_are_near(rows: int, lanes: int) -> None:
+    text = f"""kernel sums permit reassociate {{
+      in X : f32[{rows}, 1024]  out Y : f32[{rows}]
+      Y[r] += X[r, c]
+    }}"""
+    kernel = parse_module(text, "test.ir").kernels[0]
+    parts = map_kernel(kernel, machine("x86_avx512"), Options()).schedule.statements[0]
+    variables = {v.name: v.extent.constant for v in parts.mapping.matching.statement.variables}
+    steps = {level.variable: level.step for level in parts.levels}
+    assert variables["c_lane"] == lanes
+    assert (steps["r"] == 1) == (lanes == 64)
+
+
+def test_where_nothing_is_reduced_loops_go_along_the_target() -> None:
+    text = """kernel turned(R = 700, C = 900) {
+      in X : f32[R, C]  in F : f32[C]  out Y : f32[R, C]
+      Y[r, c] = X[r, c] * F[c]
+    }"""
+    kernel = parse_module(text, "test.ir").kernels[0]
+    own = map_kernel(kernel, machine("x86_avx512"), Options()).schedule.statements[0]
+    assert [level.variable for level in own.levels] == ["r", "c"]
 
 
 def test_a_block_is_judged_by_all_that_it_walks() -> None:

@@ -1,8 +1,11 @@
 """Operands that no second cache holds: what they make of blocks, and what is asked for ahead."""
 
+from fractions import Fraction
 from pathlib import Path
 
-from isamap.hw.accelerator import Accelerator
+import pytest
+
+from isamap.hw.accelerator import Accelerator, Storage
 from isamap.interp.compare import compare
 from isamap.interp.inputs import random_inputs
 from isamap.interp.run import interpret
@@ -14,10 +17,11 @@ from isamap.pipeline.options import Options
 from isamap.pipeline.prove import prove_result
 from isamap.pipeline.result import Result
 from isamap.pipeline.source import load_hardware
-from isamap.schedule.flows import LOADED, SHARING, Flow
+from isamap.schedule.flows import LOADED, SHARING, Flow, driven_out
 from isamap.schedule.schedule import Early
 from isamap.schedule.shape import read_shape
 from isamap.schedule.space import space
+from isamap.schedule.treatment import Treatments, inputs
 from isamap.sim.lowered import run_lowered
 from isamap.text.load import parse_module
 
@@ -105,7 +109,8 @@ def test_what_many_passes_find_near_is_not_asked_for() -> None:
 def test_a_pass_waits_for_what_comes_and_the_next_ones_do_not() -> None:
     mapping = mapped(16, 1024, 1024).schedule.statements[0].mapping
     shape = read_shape(mapping)
-    flow = Flow(1, "b", frozenset("nk"), bytes=64, rate=8.0, latency=50.0, reuse=("m",))
+    source = Storage("far", "cache", read=Fraction(8), latency=Fraction(50))
+    flow = Flow(1, "b", frozenset("nk"), bytes=64, source=source, reuse=("m",))
     # A fragment comes in 8 cycles and is used by as many calls as a block has rows.
     whole = {"m": 16, "n": 1, "k": 1}
     assert flow.passes(shape, whole) == 1
@@ -115,6 +120,37 @@ def test_a_pass_waits_for_what_comes_and_the_next_ones_do_not() -> None:
     assert flow.passes(shape, half) == 2
     # 8 calls in 8 cycles, then 8 at their own pace.
     assert flow.paced(0.5, shape, half, 1) == (8 + 8 * 0.5) / 16
+
+
+@pytest.mark.parametrize(("m", "packed"), [(8, False), (4096, True)])
+def test_what_many_blocks_weave_is_woven_once(m: int, packed: bool) -> None:
+    # Four rows of B are four bytes of each lane.
+    text = f"""kernel bytes(M = {m}, N = 16, K = 512) {{
+      in A : u8[M, K]  in B : s8[K, N]  out C : s32[M, N]
+      C[m, n] += s32(A[m, k]) * s32(B[k, n])
+    }}"""
+    kernel = parse_module(text, "t.ir").kernels[0]
+    (own,) = map_kernel(kernel, load_hardware(HW), Options(rewrite=())).schedule.statements
+    assert own.mapping.matching.needle.name == "vpdpbusd"
+    assert own.operands == ("direct", "packed" if packed else "direct")
+
+
+def test_a_row_that_streams_drive_out_comes_again() -> None:
+    text = """kernel chain(R = 4096, C = {columns}) {{
+      in X : f32[R, C]  in F : f32[C]  out Y : f32[R, C]
+      Y[r, c] = X[r, c] * F[c]
+    }}"""
+    machine = load_hardware(HW)
+    for columns, again in ((1000, ()), (5000, ("F",)), (500_000, ())):
+        kernel = parse_module(text.format(columns=columns), "t.ir").kernels[0]
+        result = map_kernel(kernel, machine, Options(rewrite=()))
+        (own,) = result.schedule.statements
+        buffers = {buffer.name: buffer for buffer in bind_extents(kernel).buffers}
+        treatments = Treatments(own.mapping, Producers(machine), buffers, kernel.permissions)
+        shape = read_shape(own.mapping)
+        names = [access.buffer for _, access in inputs(own.mapping)]
+        found = driven_out(shape, own.operands, machine, treatments)
+        assert tuple(names[flow.access] for flow in found) == again
 
 
 def test_a_search_takes_it_or_leaves_it() -> None:

@@ -55,7 +55,7 @@ def test_what_waits_for_a_cache_gets_loops_of_the_model() -> None:
     ruled = by_rules(result, kernel)
     least = estimate(lower(kernel, hardware, ruled, Producers(hardware)), hardware)
     assert least.least < least.cycles
-    assert result.estimate.cycles < 0.8 * least.cycles
+    assert result.estimate.cycles < 0.9 * least.cycles
     (own,) = result.schedule.statements
     names = [level.variable for level in own.levels]
     assert names.count("m") + names.count("n") > 2, "a panel for the second cache"

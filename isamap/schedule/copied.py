@@ -61,11 +61,13 @@ def pack_reused(
     blocks = prod(-(-shape.extents[v] // (block[v] * shape.tile[v])) for v in shape.extents)
     found = inputs(shape.mapping)
     for operand, kinds in by_operand(shape.mapping, chosen).items():
-        packed = treatments.cost(operand, "packed")
-        if packed is None or not kinds or kinds[0] in PACKED or treatments.is_constant(operand):
+        if not kinds or kinds[0] in PACKED or treatments.is_constant(operand):
+            continue
+        before, after = (treatments.whole_cost(operand, kind) for kind in (kinds[0], "packed"))
+        if before is None or after is None:
             continue
         own = [n for n, (name, _) in enumerate(found) if name == operand]
-        saved = treatments.own_cost(operand, kinds) - packed
+        saved = before - after
         copied = sum(treatments.elements(operand, found[n][1], "packed") for n in own)
         loads = blocks * fragments_of(shape, operand, block)
         if saved * loads > PAYS * COPY * copied:

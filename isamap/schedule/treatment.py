@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import prod
 
@@ -195,11 +196,20 @@ class Treatments:
     def cost(self, operand: str, kind: Treatment) -> float | None:
         """Return the cycles of making one fragment of an operand, or None if it cannot be made."""
         if (operand, kind) not in self._costs:
-            self._costs[operand, kind] = self._worst(operand, kind)
+            both = {frozenset[str](), self.ragged}
+            self._costs[operand, kind] = self._worst(operand, kind, both)
         return self._costs[operand, kind]
 
-    def _worst(self, operand: str, kind: Treatment) -> float | None:
-        """Return the cycles of the dearest of whole and ragged fragments."""
+    def whole_cost(self, operand: str, kind: Treatment) -> float | None:
+        """Return the cycles of making one whole fragment, or None if some cannot be made."""
+        if self.cost(operand, kind) is None:
+            return None
+        return self._worst(operand, kind, {frozenset[str]()})
+
+    def _worst(
+        self, operand: str, kind: Treatment, ragged: AbstractSet[frozenset[str]]
+    ) -> float | None:
+        """Return the cycles of the dearest of fragments that are ragged along these variables."""
         references: dict[Access, Reference] = {}
         for access in accesses_of(self.mapping.matching, operand):
             reference = self.reference(operand, access, kind)
@@ -207,7 +217,7 @@ class Treatments:
                 return None
             references[access] = reference
         worst = 0.0
-        for partial in {frozenset[str](), self.ragged}:
+        for partial in ragged:
             wanted = self._fragment(operand, partial)
             if wanted is None:
                 if kind not in PACKED or not references:

@@ -42,7 +42,10 @@ FIRST = Goal(0.9, 0.9)
 
 
 def judged(family: str, records: Sequence[Record], threads: int) -> str:
-    """Return the goal of a family and whether these records meet it."""
+    """Return the goal of a family and whether these records meet it.
+
+    Of one that is not met it tells what part of the bound would meet it, as long as all do.
+    """
     others = {t.peer for r in records for t in r.timings} - {OWN}
     goal = FIRST if others == {TUNED.name} else GOALS[family]
     wanted = goal.one if threads == 1 else goal.several
@@ -59,6 +62,10 @@ def judged(family: str, records: Sequence[Record], threads: int) -> str:
         met = bool(shares) and (geometric_mean(shares) or 0.0) >= BANDWIDTH
         text += f" or {BANDWIDTH:.0%} of the bandwidth"
     room = geometric_mean(r.room for r in records if r.room)
-    if not met and room is not None and room < wanted:
+    if met:
+        return f"{text}: met"
+    if room is None or mean >= wanted:
+        return f"{text}: not met"
+    if room < wanted:
         return f"{text}: not met, the bound is {room:.2f}"
-    return f"{text}: {'met' if met else 'not met'}"
+    return f"{text}: not met, it takes {wanted / room:.0%} of the bound"

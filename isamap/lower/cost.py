@@ -8,7 +8,6 @@ Element copies come on top.  Extents that are known at run time only are taken f
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import prod
 
 from isamap.hw.accelerator import Accelerator, Entry
@@ -25,7 +24,8 @@ from isamap.lower.nodes import (
     Scope,
     Window,
 )
-from isamap.schedule.walk import cycles_a_byte, unforeseen, walk
+from isamap.lower.traffic import Site, Traffic, touched_elements
+from isamap.schedule.walk import cycles_a_byte, unforeseen
 
 ASSUMED_SYMBOL = 256
 """Extent taken for a symbol without a value."""
@@ -98,62 +98,6 @@ class _Work:
             self.counts[name] = self.counts.get(name, 0.0) + amount * times
 
 
-@dataclass(frozen=True, slots=True)
-class _Traffic:
-    """Bytes that come into a cache, and how many of them no hardware fetches ahead."""
-
-    bytes: float = 0.0
-    unforeseen: float = 0.0
-
-    def __add__(self, other: "_Traffic") -> "_Traffic":
-        return _Traffic(self.bytes + other.bytes, self.unforeseen + other.unforeseen)
-
-
-@dataclass(slots=True)
-class _Site:
-    """The places of one array that are read or written with the same strides in the same loops.
-
-    At each place there are so many ``elements``, the last ``span - 1`` from the first, and
-    ``stretch`` of them next to each other.
-    """
-
-    array: str
-    loops: tuple[tuple[str, float, int], ...]  # counter, count, stride in elements; outermost first
-    offsets: set[int]
-    elements: int
-    span: int
-    stretch: int
-
-    def footprint(self, depth: int) -> float:
-        """Elements touched by the loops from ``depth`` inwards."""
-        trips = prod(count for _, count, stride in self.loops[depth:] if stride)
-        return len(self.offsets) * self.elements * trips
-
-    def walks(self) -> tuple[float, float]:
-        """Elements that are touched one after the other before the next ones lie elsewhere, and in
-        how many places side by side.
-        """
-        places = sorted(self.offsets)
-        gaps = [n for n, (low, high) in enumerate(pairwise(places)) if high - low > self.stretch]
-        length = self.stretch + places[gaps[0] if gaps else -1] - places[0]
-        beside = (len(gaps) + 1) * self.elements / self.stretch
-        return walk(length, [(n, stride) for _, n, stride in reversed(self.loops)]), beside
-
-    def reach(self, depth: int) -> tuple[float, float]:
-        """The first element that the loops from ``depth`` inwards touch, and the one after all."""
-        moves = [stride * max(0.0, count - 1) for _, count, stride in self.loops[depth:]]
-        low = min(self.offsets) + sum(move for move in moves if move < 0)
-        high = max(self.offsets) + sum(move for move in moves if move > 0)
-        return low, high + self.span
-
-
-def _elements(sites: Sequence[_Site], depth: int) -> float:
-    """Return how many elements of one array its sites touch in the loops from ``depth`` inwards."""
-    ends = [site.reach(depth) for site in sites]
-    whole = max(high for _, high in ends) - min(low for low, _ in ends)
-    return min(sum(site.footprint(depth) for site in sites), whole)
-
-
 def estimate(
     lowered: LoweredKernel, accelerator: Accelerator, symbols: Mapping[str, int] | None = None
 ) -> Estimate:
@@ -210,7 +154,7 @@ class _Walk:
         self.entries: dict[str, Entry] = {e.name: e for e in accelerator.entries}
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
         self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
-        self.sites: dict[tuple[object, ...], _Site] = {}
+        self.sites: dict[tuple[object, ...], Site] = {}
 
     def value(self, index: Index) -> float:
         """Return a count, with counters (of triangular loops) taken for 0."""
@@ -295,7 +239,7 @@ class _Walk:
             strides = tuple((c, n, int(self.value(place.offset.coefficient(c)))) for c, n in loops)
             rest = int(self.value(place.offset.substitute(dict.fromkeys(names, 0))))
             key = (place.buffer, strides, elements, span, stretch)
-            new = _Site(place.buffer, strides, set(), elements, span, stretch)
+            new = Site(place.buffer, strides, set(), elements, span, stretch)
             self.sites.setdefault(key, new).offsets.add(rest)
 
     def _known(self, extent: Index, call: Call) -> int:
@@ -325,9 +269,9 @@ class _Walk:
     def once(self) -> dict[str, float]:
         """Return these cycles if everything comes into each cache once and stays there."""
         whole = self._touched()
-        return self._delivered(lambda inner: _Traffic(0.0 if inner is None else whole))
+        return self._delivered(lambda inner: Traffic(0.0 if inner is None else whole))
 
-    def _delivered(self, through: Callable[[float | None], _Traffic]) -> dict[str, float]:
+    def _delivered(self, through: Callable[[float | None], Traffic]) -> dict[str, float]:
         levels = [s for s in self.accelerator.storages if s.kind in ("cache", "memory")]
         result: dict[str, float] = {}
         inner: float | None = None
@@ -344,22 +288,22 @@ class _Walk:
 
     def _touched(self) -> float:
         """Return the bytes of all elements that are touched."""
-        arrays: dict[str, list[_Site]] = {}
+        arrays: dict[str, list[Site]] = {}
         for site in self.sites.values():
             arrays.setdefault(site.array, []).append(site)
-        return sum(_elements(own, 0) * self.bytes[array] for array, own in arrays.items())
+        return sum(touched_elements(own, 0) * self.bytes[array] for array, own in arrays.items())
 
-    def _bytes_through(self, capacity: float | None) -> _Traffic:
+    def _bytes_through(self, capacity: float | None) -> Traffic:
         """Return what passes into a cache of ``capacity`` (None: into registers)."""
-        groups: dict[tuple[tuple[str, float], ...], list[_Site]] = {}
+        groups: dict[tuple[tuple[str, float], ...], list[Site]] = {}
         for site in self.sites.values():
             groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
         beside: dict[str, list[tuple[tuple[str, float], ...]]] = {}
         for loops in groups:
             beside.setdefault(loops[0][0] if loops else "", []).append(loops)
-        amount = _Traffic()
+        amount = Traffic()
         for outermost, several in beside.items():
-            alone = _Traffic()
+            alone = Traffic()
             for loops in several:
                 alone += self._alone(len(loops), groups[loops], capacity)
             if outermost and len(several) > 1 and capacity is not None:
@@ -369,14 +313,14 @@ class _Walk:
             amount += alone
         return amount
 
-    def _alone(self, depth: int, sites: Sequence[_Site], capacity: float | None) -> _Traffic:
+    def _alone(self, depth: int, sites: Sequence[Site], capacity: float | None) -> Traffic:
         """Return what sites in the same loops ask for."""
         while capacity is not None and depth > 0:
             held = sum(s.footprint(depth - 1) * self.bytes[s.array] for s in sites)
             if held > capacity * HELD:
                 break
             depth -= 1
-        amount = _Traffic()
+        amount = Traffic()
         for site in sites:
             outside = [(n, stride) for _, n, stride in site.loops[:depth]]
             # The innermost of the outer loops that do not move the site leave it where it is.
@@ -386,24 +330,24 @@ class _Walk:
             amount += self._walked(site, site.footprint(depth) * trips)
         return amount
 
-    def _walked(self, site: _Site, elements: float) -> _Traffic:
+    def _walked(self, site: Site, elements: float) -> Traffic:
         """Return the traffic of so many elements, as a site walks through them."""
         size = self.bytes[site.array]
         length, beside = site.walks()
-        return _Traffic(elements * size, elements * size * unforeseen(length * size, beside))
+        return Traffic(elements * size, elements * size * unforeseen(length * size, beside))
 
-    def _in_rounds(self, sites: Sequence[_Site], capacity: float) -> _Traffic | None:
+    def _in_rounds(self, sites: Sequence[Site], capacity: float) -> Traffic | None:
         """Return what loops inside one outermost loop ask for if a round's data stay.
 
         What several of them touch in a round comes once, as the first one walks through it; None
         if a round does not fit.
         """
-        touched: dict[str, list[_Site]] = {}
+        touched: dict[str, list[Site]] = {}
         for site in sites:
             touched.setdefault(site.array, []).append(site)
-        held, amount = 0.0, _Traffic()
+        held, amount = 0.0, Traffic()
         for array, own in touched.items():
-            elements = _elements(own, 1)
+            elements = touched_elements(own, 1)
             held += elements * self.bytes[array]
             moves = any(site.loops[0][2] for site in own)
             trips = own[0].loops[0][1] if moves else 1

@@ -1,0 +1,64 @@
+"""Places of arrays that a loop nest touches, and the bytes that come into caches for them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from isamap.schedule.walk import walk
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes that come into a cache, and how many of them no hardware fetches ahead."""
+
+    bytes: float = 0.0
+    unforeseen: float = 0.0
+
+    def __add__(self, other: "Traffic") -> "Traffic":
+        return Traffic(self.bytes + other.bytes, self.unforeseen + other.unforeseen)
+
+
+@dataclass(slots=True)
+class Site:
+    """The places of one array that are read or written with the same strides in the same loops.
+
+    At each place there are so many ``elements``, the last ``span - 1`` from the first, and
+    ``stretch`` of them next to each other.
+    """
+
+    array: str
+    loops: tuple[tuple[str, float, int], ...]  # counter, count, stride in elements; outermost first
+    offsets: set[int]
+    elements: int
+    span: int
+    stretch: int
+
+    def footprint(self, depth: int) -> float:
+        """Elements touched by the loops from ``depth`` inwards."""
+        trips = prod(count for _, count, stride in self.loops[depth:] if stride)
+        return len(self.offsets) * self.elements * trips
+
+    def walks(self) -> tuple[float, float]:
+        """Elements that are touched one after the other before the next ones lie elsewhere, and in
+        how many places side by side.
+        """
+        places = sorted(self.offsets)
+        gaps = [n for n, (low, high) in enumerate(pairwise(places)) if high - low > self.stretch]
+        length = self.stretch + places[gaps[0] if gaps else -1] - places[0]
+        beside = (len(gaps) + 1) * self.elements / self.stretch
+        return walk(length, [(n, stride) for _, n, stride in reversed(self.loops)]), beside
+
+    def reach(self, depth: int) -> tuple[float, float]:
+        """The first element that the loops from ``depth`` inwards touch, and the one after all."""
+        moves = [stride * max(0.0, count - 1) for _, count, stride in self.loops[depth:]]
+        low = min(self.offsets) + sum(move for move in moves if move < 0)
+        high = max(self.offsets) + sum(move for move in moves if move > 0)
+        return low, high + self.span
+
+
+def touched_elements(sites: Sequence[Site], depth: int) -> float:
+    """Return how many elements of one array its sites touch in the loops from ``depth`` inwards."""
+    ends = [site.reach(depth) for site in sites]
+    whole = max(high for _, high in ends) - min(low for low, _ in ends)
+    return min(sum(site.footprint(depth) for site in sites), whole)

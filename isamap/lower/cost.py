@@ -50,6 +50,11 @@ SCATTER_CYCLES = 1.5
 HELD = 2 / 3
 """The part of a cache that is taken for what it holds."""
 
+RESIDENT = 1 / 4
+"""The part of a cache that one statement's data may take to be there when it begins: those of the
+other statements, and of others who share the cache, want the rest.
+"""
+
 ALIKE = 1.02
 """Estimates this close are taken for equal, and what caches deliver decides."""
 
@@ -280,7 +285,7 @@ class _Walk:
             if storage.read is not None:
                 traffic = through(inner)
                 # What the caches before it hold comes once, if it is not there already.
-                waits = inner and whole > HELD * inner and traffic.bytes
+                waits = inner and whole > RESIDENT * inner and traffic.bytes
                 part = traffic.unforeseen / traffic.bytes if waits else 0.0
                 result[storage.name] = traffic.bytes * cycles_a_byte(storage, part)
             inner = float(storage.size) if storage.size else inner

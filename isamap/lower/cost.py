@@ -25,6 +25,7 @@ from isamap.lower.nodes import (
     Window,
 )
 from isamap.lower.traffic import Site, Traffic, touched_elements
+from isamap.schedule.copied import WOVEN
 from isamap.schedule.walk import cycles_a_byte, unforeseen
 
 ASSUMED_SYMBOL = 256
@@ -40,12 +41,8 @@ WEAVE_CYCLES = 0.75
 """Cycles an element of a copy that weaves a few rows: it is read along one counter, written along
 the next inner one."""
 
-WOVEN = 8
-"""Rows that such a copy weaves at most; of more it is a transposition, element by element."""
-
 SCATTER_CYCLES = 1.5
 """Cycles an element of any other copy."""
-
 
 HELD = 2 / 3
 """The part of a cache that is taken for what it holds."""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from fractions import Fraction
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statements_ahead
@@ -11,12 +10,10 @@ from isamap.ir.index import product
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import accesses
+from isamap.lower.cost import HELD
 from isamap.lower.finish import KEPT, finishing
 from isamap.lower.lent import lent_places
 from isamap.schedule.schedule import Schedule, StatementSchedule
-
-HELD = Fraction(2, 3)
-"""The part of a cache that what is used again may take: as :mod:`isamap.lower.cost` has it."""
 
 
 def uncached(

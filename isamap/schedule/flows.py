@@ -22,7 +22,9 @@ FITS = 2 / 3
 """Part of a cache that one operand may take: the others need the rest."""
 
 STAYS = 1 / 4
-"""Part of the first cache that stays there while others stream by."""
+"""Part of the first cache that stays there while others stream by: of 32 KiB, 8 KiB that were read
+again for each row of 64 MB did, and 16 KiB did not.
+"""
 
 HINT = 4
 """Cycles of a block to each line that is asked for, at least: asking takes a load's place.  In
@@ -195,10 +197,8 @@ def early_flows(
     result = []
     for flow in found:
         coming = fragments[flow.operand] * flow.bytes
-        lines, cycles = (
-            ceil(coming / (cache.line or LINE)),
-            max(calls, coming * cycles_a_byte(flow.source, 0.0)),
-        )
+        lines = ceil(coming / (cache.line or LINE))
+        cycles = max(calls, coming * cycles_a_byte(flow.source, 0.0))
         if chosen[flow.access] not in PACKED or levels[-1].variable not in flow.names:
             continue
         passes = flow.passes(shape, block)

@@ -85,7 +85,7 @@ def test_an_estimate_is_of_a_call_alone() -> None:
 
 def test_a_constant_lets_a_faster_mapping_win() -> None:
     const, given = mapped(TURNED.format("const")), mapped(TURNED.format("in"))
-    assert const.estimate.cycles < 0.9 * given.estimate.cycles
+    assert const.estimate.cycles < 0.7 * given.estimate.cycles
     agrees(given, {"M": 5})
 
 

@@ -132,13 +132,13 @@ def elements(lowered: LoweredKernel) -> dict[str, int]:
 
 
 def test_what_is_packed_inside_takes_the_room_of_a_piece() -> None:
-    kernel = parsed(GEMM.format(sizes="M = 90, N = 512, K = 300", **PLAIN))
+    kernel = parsed(GEMM.format(sizes="M = 96, N = 512, K = 300", **PLAIN))
     accelerator = machine("x86_avx512")
     own = packed_all(first_choice(kernel, accelerator).schedule.statements[0])
     levels = (Level("n", 64), Level("k", 128), Level("m", 6), Level("k", 1))
     before = lower(kernel, accelerator, Schedule((replace(own, levels=levels, inside=()),)))
     inside = lower(kernel, accelerator, Schedule((replace(own, levels=levels, inside=(3, 2)),)))
-    assert elements(before) == {"A_packed": 90 * 300, "B_packed": 300 * 512}
+    assert elements(before) == {"A_packed": 96 * 300, "B_packed": 300 * 512}
     assert elements(inside) == {"A_packed": 6 * 128, "B_packed": 128 * 64}
     depths = {(copy.target, depth) for depth, copy in copies(inside.body)}
     # Of three parts of k two have a loop, the last one is its tail.

@@ -7,6 +7,7 @@ import pytest
 from isamap.ir.nodes import Kernel
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
+from isamap.schedule.schedule import Level
 from isamap.schedule.streams import Walks
 from isamap.text.load import parse_module
 from tests.lower.test_lowering import agrees, machine
@@ -45,7 +46,7 @@ def test_short_rows_from_far_away_are_walked_one_after_the_other(columns: int) -
 
 
 def test_short_rows_that_are_near_share_what_they_read() -> None:
-    assert rows_of_a_block(chain(512, 64)) > 8
+    assert 2 * rows_of_a_block(chain(512, 64)) > STREAMS
 
 
 @pytest.mark.parametrize(("rows", "lanes"), [(1 << 14, 64), (32, 16)])
@@ -60,6 +61,21 @@ def test_rows_of_a_sum_are_walked_side_by_side_where_they_are_near(rows: int, la
     steps = {level.variable: level.step for level in parts.levels}
     assert variables["c_lane"] == lanes
     assert (steps["r"] == 1) == (lanes == 64)
+
+
+def test_a_statement_is_judged_as_part_of_a_kernel() -> None:
+    # The input is half of what the third cache holds, and the result is the other half.
+    text = """kernel softmax permit reassociate, approximate(1.2e-7) {
+      in X : f32[4096, 1000]  local M : f32[4096]  local E : f32[4096, 1000]
+      local S : f32[4096]  out Y : f32[4096, 1000]
+      M[r] max= X[r, c]
+      E[r, c] = exp(X[r, c] - M[r])
+      S[r] += E[r, c]
+      Y[r, c] = E[r, c] / S[r]
+    }"""
+    kernel = parse_module(text, "test.ir").kernels[0]
+    schedule = map_kernel(kernel, machine("x86_avx512"), Options()).schedule
+    assert {own.levels[0] for own in schedule.statements} == {Level("r", 1)}
 
 
 def test_where_nothing_is_reduced_loops_go_along_the_target() -> None:

@@ -1,6 +1,7 @@
 """The first choice: for each statement the mapping whose first schedule is estimated fastest."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError
@@ -116,14 +117,14 @@ def choose(
         if not by_preference(found):
             raise NoMappingError(_no_mapping(enumeration, found, accelerator))
         ruled.append(found)
-    best = _together(kernel, accelerator, ruled, shared, symbols)
+    best = _together(kernel, accelerator, ruled, shared, symbols, threads)
     retiled = [
         _retiled(kernel, accelerator, number, found, threads, symbols, shared)
         for number, found in enumerate(ruled)
     ]
     if _total(retiled) * NEARLY < _total(ruled):
         # What is best for a statement alone may keep it out of the rounds of others.
-        other = _together(kernel, accelerator, retiled, shared, symbols)
+        other = _together(kernel, accelerator, retiled, shared, symbols, threads)
         best = other if other.estimate.is_below(best.estimate) else best
     return best
 
@@ -139,10 +140,11 @@ def _together(
     considered: Sequence[tuple[Alternative, ...]],
     producers: Producers,
     symbols: Mapping[str, int] | None,
+    threads: int,
 ) -> Choice:
     """Return the preferred alternative of each statement, joined where that pays."""
     chosen = Schedule(tuple(by_preference(found)[0] for found in considered))
-    whole = fuse(kernel, accelerator, chosen, producers, symbols)
+    whole = fuse(kernel, accelerator, chosen, producers, symbols, threads=threads)
     return Choice(whole.schedule, whole.lowered, whole.estimate, tuple(considered))
 
 
@@ -210,33 +212,48 @@ def _retiled(
     result = list(found)
     known = [(a.estimate, n) for n, a in enumerate(found) if a.estimate]
     best = min(made.cycles for made, _ in known)
-    for least, n in sorted((made.least, n) for made, n in known)[:RETILED]:
-        start = found[n]
-        assert start.estimate is not None
-        if least * WAITING >= min(start.estimate.cycles, best):
+    lowest = min(made.least for made, _ in known)
+
+    def rank(item: tuple[Estimate, int]) -> tuple[bool, int, float, int]:
+        made, n = item
+        # As for the choice itself: those that follow may not be looked at any more.
+        return made.least > ALIKE * lowest, -_covered(found[n].mapping), made.least, n
+
+    for made, n in sorted(known, key=rank)[:RETILED]:
+        start, least = found[n], made.least
+        assert start.schedule is not None
+        assert start.treatments is not None
+        if least * WAITING >= min(made.cycles, best):
             continue
-        result[n] = _with_better_loops(start, alone, accelerator, producers, threads, symbols)
-        best = min(best, (result[n].estimate or start.estimate).cycles)
+        tiled = tiled_schedules(start.schedule, accelerator, alone, start.treatments, threads)
+        result[n] = _best_of(start, tiled, alone, accelerator, producers, symbols)
+        best = min(best, (result[n].estimate or made).cycles)
+    winner = by_preference(result)[0]
+    for n, other in enumerate(result):
+        # What suits an instruction suits one that does more of the statement on the same tile.
+        more = _covered(other.mapping) > _covered(winner.mapping)
+        if other.schedule and more and other.mapping.tile == winner.mapping.tile:
+            alike = replace(winner, mapping=other.mapping)
+            with suppress(ScheduleError):
+                result[n] = _best_of(other, [alike], alone, accelerator, producers, symbols)
     return tuple(result)
 
 
-def _with_better_loops(
+def _best_of(
     start: Alternative,
+    schedules: Iterable[StatementSchedule],
     alone: Kernel,
     accelerator: Accelerator,
     producers: Producers,
-    threads: int,
     symbols: Mapping[str, int] | None,
 ) -> Alternative:
-    """Return an alternative with the loops of the model that have the lowest estimate, or as it is.
+    """Return an alternative with the schedule that has the lowest estimate, or as it is.
 
     ``alone`` is the kernel of the statement only, with its extents bound.
     """
-    assert start.schedule is not None
     assert start.estimate is not None
-    assert start.treatments is not None
     best, least = start, start.estimate.cycles / NEARLY
-    for schedule in tiled_schedules(start.schedule, accelerator, alone, start.treatments, threads):
+    for schedule in schedules:
         lowered = lower(alone, accelerator, Schedule((schedule,)), producers)
         if excess(lowered, accelerator) is not None:
             continue
@@ -299,14 +316,18 @@ def by_preference(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]
     known = [(a.estimate, a.schedule, a.spread) for a in found if a.estimate and a.schedule]
     least = min((estimate.cycles for estimate, _, _ in known), default=0.0)
 
-    def rank(item: tuple[Estimate, StatementSchedule, int]) -> tuple[int, float, float, int]:
+    def rank(item: tuple[Estimate, StatementSchedule, int]) -> tuple[float, float, float, int]:
         estimate, schedule, wide = item
         if estimate.cycles > ALIKE * least:
             return 1, estimate.cycles, estimate.busy, wide
-        covered = size(schedule.mapping.matching.needle.value)
-        return -covered, estimate.busy, estimate.cycles, wide
+        return -_covered(schedule.mapping), estimate.busy, estimate.cycles, wide
 
     return tuple(schedule for _, schedule, _ in sorted(known, key=rank))
+
+
+def _covered(mapping: matching.Mapping) -> int:
+    """Return how much of its statement an instruction does, in operations."""
+    return size(mapping.matching.needle.value)
 
 
 def _no_mapping(

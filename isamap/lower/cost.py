@@ -7,7 +7,7 @@ Element copies come on top.  Extents that are known at run time only are taken f
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from isamap.hw.accelerator import Accelerator, Entry
@@ -78,6 +78,16 @@ class Estimate:
         if max(self.cycles, other.cycles) > ALIKE * min(self.cycles, other.cycles):
             return self.cycles < other.cycles
         return self.busy + self.cached < other.busy + other.cached
+
+    def times(self, factor: float) -> "Estimate":
+        """Return the estimate of what takes so many times as long, whatever it is spent on."""
+        return replace(
+            self,
+            cycles=self.cycles * factor,
+            busy=self.busy * factor,
+            cached=self.cached * factor,
+            least=self.least * factor,
+        )
 
 
 @dataclass(slots=True)
@@ -163,51 +173,59 @@ class _Walk:
         names = {name: self.values.get(name, 0) for name in index.names}
         return float(index.evaluate(names, lambda *_: 0))
 
-    def nodes(
-        self, nodes: Sequence[Node], loops: tuple[tuple[str, float], ...], weight: float = 1.0
-    ) -> _Work:
+    def nodes(self, nodes: Sequence[Node], loops: tuple[tuple[str, float], ...]) -> _Work:
         work = _Work()
-        calls: list[Call] = []
-        hints = 0
-        for node in self._flatten(nodes):
+        calls: list[tuple[Call, float]] = []
+        slots = 2.0
+        for node, share in self._flatten(nodes):
             match node:
                 case Call():
-                    calls.append(node)
+                    calls.append((node, share))
                     self._windows(node, loops)
                 case Loop(counter, count, body, _):
                     trips = max(0.0, self.value(count))
-                    work.add(self.nodes(body, (*loops, (counter, trips))), trips)
-                case Guard(_, body, otherwise):
-                    first = self.nodes(body, loops)
-                    work.add(first, 1.0 if not otherwise else 0.5)
-                    if otherwise:
-                        work.add(self.nodes(otherwise, loops), 0.5)
+                    work.add(self.nodes(body, (*loops, (counter, trips))), trips * share)
                 case Copy():
-                    work.copies += self._copy(node)
-                case Prefetch():
-                    hints += 1
-        work.add(self._straight(calls, hints), 1.0)
+                    work.copies += self._copy(node) * share
+                case Prefetch() | Guard():
+                    slots += share
+        work.add(self._straight(calls, slots), 1.0)
         return work
 
-    def _flatten(self, nodes: Sequence[Node]) -> list[Node]:
-        found: list[Node] = []
+    def _flatten(self, nodes: Sequence[Node], share: float = 1.0) -> list[tuple[Node, float]]:
+        """Return nodes with those inside scopes and guards, and the share of passes that do them.
+
+        A branch that is foreseen keeps nothing from running beside what is around it.
+        """
+        found: list[tuple[Node, float]] = []
         for node in nodes:
-            found += self._flatten(node.body) if isinstance(node, Scope) else [node]
+            match node:
+                case Scope(body=body):
+                    found += self._flatten(body, share)
+                case Guard(_, body, otherwise):
+                    part = share if not otherwise else share / 2
+                    found.append((node, share))
+                    found += self._flatten(body, part) + self._flatten(otherwise, part)
+                case _:
+                    found.append((node, share))
         return found
 
-    def _straight(self, calls: Sequence[Call], hints: int) -> _Work:
-        """Return the work of one pass over straight-line calls, and of so many prefetches."""
+    def _straight(self, calls: Sequence[tuple[Call, float]], slots: float) -> _Work:
+        """Return the work of one pass over straight-line calls, each with its share of the passes.
+
+        ``slots`` are issued for what is no call.
+        """
         work = _Work()
         chains: dict[str, float] = {}
-        for call in calls:
+        for call, share in calls:
             entry = self.entries[call.instruction]
-            work.counts[entry.name] = work.counts.get(entry.name, 0.0) + 1
+            work.counts[entry.name] = work.counts.get(entry.name, 0.0) + share
             for unit, cycles in entry.busy.items():
-                work.units[unit] = work.units.get(unit, 0.0) + float(cycles)
+                work.units[unit] = work.units.get(unit, 0.0) + float(cycles) * share
             for register in self._updated(entry, call):
-                chains[register] = chains.get(register, 0.0) + float(entry.latency)
+                chains[register] = chains.get(register, 0.0) + float(entry.latency) * share
         work.chain = max(chains.values(), default=0.0)
-        issue = (len(calls) + hints + 2) / max(1, self.accelerator.issue)
+        issue = (sum(share for _, share in calls) + slots) / max(1, self.accelerator.issue)
         work.cycles = max([issue, work.chain, *work.units.values()])
         return work
 

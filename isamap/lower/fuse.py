@@ -21,6 +21,7 @@ from isamap.lower.uncached import uncached
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Schedule, StatementSchedule
+from isamap.schedule.threads import evenness
 
 ROUNDS = (4, 1)
 """Iterations of a round that are tried beside the longest block of its statements."""
@@ -42,6 +43,7 @@ def fuse(
     producers: Producers,
     symbols: Mapping[str, int] | None = None,
     settled: AbstractSet[int] = frozenset(),
+    threads: int = 1,
 ) -> Fused:
     """Return the schedule in which statements are finished in registers where that is faster.
 
@@ -79,7 +81,7 @@ def fuse(
                 if found.estimate.cycles <= best.estimate.cycles:
                     best = found
                 break
-    best = _together(bound, best, lowered, settled)
+    best = _together(bound, best, lowered, settled, threads)
     final = uncached(bound, accelerator, best.schedule, settled)
     if final == best.schedule:
         return best
@@ -92,6 +94,7 @@ def _together(
     best: Fused,
     lowered: Callable[[Schedule], Fused],
     settled: AbstractSet[int],
+    threads: int,
 ) -> Fused:
     """Return the schedule in which statements that follow each other have one outermost loop.
 
@@ -102,6 +105,9 @@ def _together(
     targets = [statement.target.buffer for statement in kernel.statements]
     apart = {*statements_ahead(kernel), *settled}
     roots = [n for n, own in enumerate(best.schedule.statements) if own.within is None]
+
+    def weighed(one: Fused, root: int) -> Estimate:
+        return one.estimate.times(1 / _evenness(one.schedule, root, threads))
 
     def trials(plain: Schedule, at: int, longest: int | None) -> list[Schedule]:
         members, found = [roots[at]], []
@@ -124,7 +130,7 @@ def _together(
                 found = lowered(trial)
             except ScheduleError:
                 break
-            if found.estimate.cycles < grown.estimate.cycles:
+            if weighed(found, roots[at]).cycles < weighed(grown, roots[at]).cycles:
                 grown = found
         count = len(grown.schedule.companions(roots[at]))
         for longest in ROUNDS if count else ():
@@ -133,11 +139,22 @@ def _together(
                 continue
             with suppress(ScheduleError):
                 found = lowered(shorter[count - 1])
-                if found.estimate.is_below(grown.estimate):
+                if weighed(found, roots[at]).is_below(weighed(grown, roots[at])):
                     grown = found
         best = grown
         at += 1 + len(best.schedule.companions(roots[at]))
     return best
+
+
+def _evenness(schedule: Schedule, root: int, threads: int) -> float:
+    """Return the part of the threads' time that is work if they share out rounds, else 1."""
+    own = schedule.statements[root]
+    if not schedule.companions(root) or not own.levels[0].parallel:
+        return 1.0
+    variables = own.mapping.matching.statement.variables
+    first = own.levels[0]
+    length = next(v.extent.constant for v in variables if v.name == first.variable)
+    return evenness(length, first.step, threads, False) if length else 1.0
 
 
 def _trials(schedule: Schedule, root: int, number: int, whole_too: bool) -> Iterator[Schedule]:

@@ -196,7 +196,13 @@ class Writer:
         schedule = Schedule(tuple(chosen))
         try:
             whole = fuse(
-                self._kernel, self._hardware, schedule, self._producers, self._symbols, settled
+                self._kernel,
+                self._hardware,
+                schedule,
+                self._producers,
+                self._symbols,
+                settled,
+                self._threads,
             )
         except ScheduleError as error:
             raise _placed(error, self._joint(blocks, written)) from None

@@ -23,7 +23,14 @@ from isamap.schedule.cut import cut
 from isamap.schedule.flows import Flow, early_flows
 from isamap.schedule.inside import packed_inside
 from isamap.schedule.schedule import Early, Level, StatementSchedule, Treatment
-from isamap.schedule.shape import Shape, block_of, fragments_of, is_symbolic, read_shape
+from isamap.schedule.shape import (
+    Shape,
+    block_of,
+    fragments_by_access,
+    fragments_of,
+    is_symbolic,
+    read_shape,
+)
 from isamap.schedule.supply import Supply, supply
 from isamap.schedule.threads import share
 from isamap.schedule.treatment import Treatments, by_operand, inputs
@@ -206,10 +213,11 @@ def _score(
     fragments: dict[str, int] = {}
     resident: dict[str, list[int]] = {}
     for operand, _ in brought(shape.mapping.matching):
-        count = fragments[operand] = fragments_of(shape, operand, block)
+        each = fragments_by_access(shape, operand, block)
+        count = fragments[operand] = max(sum(each), 1)
         loads += count * costs[operand]
         place = shape.mapping.matching.needle.operand(operand).storage or ""
-        resident.setdefault(place, []).append(count)
+        resident.setdefault(place, []).extend(_held(each, calls) if len(each) > 1 else [count])
     if not _fits(shape, block, accelerator, resident):
         return None
     throughput = float(entry.throughput)
@@ -223,6 +231,14 @@ def _score(
     loop = 0.5 / calls
     pace = come.paced(max(compute, per_call), shape, block, fragments)
     return float((pace + 0.25 * per_call + loop) * waste**0.5)
+
+
+def _held(each: Sequence[int], calls: int) -> list[int]:
+    """Return the fragments of an operand that is computed from several, and itself.
+
+    What one call alone uses is not kept for another one.
+    """
+    return [1 if count >= calls else count for count in (*each, 1)]
 
 
 def _fits(

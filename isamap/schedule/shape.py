@@ -76,14 +76,21 @@ def block_of(shape: Shape, levels: Iterable[Level]) -> dict[str, int]:
 
 def fragments_of(shape: Shape, operand: str, block: Dict[str, int]) -> int:
     """Return how many different fragments of an operand a block reads."""
-    count = 0
+    return max(sum(fragments_by_access(shape, operand, block)), 1)
+
+
+def fragments_by_access(shape: Shape, operand: str, block: Dict[str, int]) -> list[int]:
+    """Return how many fragments a block reads by each access that an operand is made from.
+
+    Accesses that differ in constants only move alike, and are one.
+    """
+    counts = []
     for steps, used, number in shape.reads[operand]:
         own = tuple((v, t) for v, t in block.items() if v in used)
-        # Accesses that differ in constants only move alike.
         if (steps, own) not in shape.places:
             shape.places[steps, own] = _count_places(shape, steps, own)
-        count += number * shape.places[steps, own]
-    return max(count, 1)
+        counts.append(number * shape.places[steps, own])
+    return counts
 
 
 def _count_places(shape: Shape, steps: Steps, block: tuple[tuple[str, int], ...]) -> int:

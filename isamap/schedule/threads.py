@@ -39,12 +39,20 @@ def _cycles(shape: Shape) -> float:
 
 
 def _evenness(shape: Shape, levels: Sequence[Level], at: int, threads: int) -> float:
-    """Return the part of the threads' time that is work if the loop ``at`` is shared out."""
+    """Return the :func:`evenness` of sharing out the loop ``at``."""
     level = levels[at]
     outer = [other.step for other in levels[:at] if other.variable == level.variable]
     length = min(outer, default=shape.extents[level.variable])
-    full, rest = divmod(length, level.step)
-    over = rest / level.step
     inner = any(other.variable not in shape.frozen for other in levels[at + 1 :])
+    return evenness(length, level.step, threads, inner)
+
+
+def evenness(length: int, step: int, threads: int, inner: bool) -> float:
+    """Return the part of the threads' time that is work if they share out steps over a length.
+
+    What is left over of it is shared out, too, if there are ``inner`` loops for that.
+    """
+    full, rest = divmod(length, step)
+    over = rest / step
     longest = -(-full // threads) + (over / threads if inner else over)
     return (full + over) / (threads * longest)

@@ -57,6 +57,15 @@ class Explorer:
         """Trials of this worker whose code failed."""
         return self._failed_here
 
+    def begin(self, count: int) -> None:
+        """Time the first ``count`` trials that wait, at most a batch of them."""
+        self._listen()
+        count = self.tape.take("early trials", lambda: min(count, self._left()))
+        batch, _ = self._ask(count, count)
+        if batch:
+            self._time(batch)
+            self.tell(self._said())
+
     def explore(self) -> None:
         """Spend the budget."""
         self._listen()

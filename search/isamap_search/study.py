@@ -58,8 +58,13 @@ def search(
     )
     interrupted, beside = False, None
     try:
+        if bench is not None:
+            # What is likely to be good is timed at once; the model takes seconds to rank others.
+            early = _early(model, remembered, order, tape)
+            explorer.wanted = frozenset(early)
+            explorer.begin(trials.enqueue(early))
         tell("tune: ranking by the model")
-        ranked = _ranked(model, seed, budget, bench is not None, tape, start)
+        ranked = _ranked(model, seed, budget, bench is not None, tape)
         explorer.floor = ranked[0].cycles if ranked else float("inf")
         wanted = _wanted(model, budget, ranked, remembered, order, tape)
         explorer.wanted = frozenset(wanted)
@@ -77,9 +82,7 @@ def search(
     return _found(explorer, beside, interrupted)
 
 
-def _ranked(
-    model: Model, seed: int, budget: Budget, timed: bool, tape: Tape, start: float
-) -> list[Candidate]:
+def _ranked(model: Model, seed: int, budget: Budget, timed: bool, tape: Tape) -> list[Candidate]:
     """Return what the model thinks of some points, the best first.
 
     Where trials are ``timed`` the model takes no longer than they are likely to; where it is the
@@ -91,6 +94,7 @@ def _ranked(
     limit = float("inf") if seconds is None else seconds / 4
     if timed and trials is not None:
         limit = min(limit, _RANKING_SECONDS_PER_TRIAL * trials)
+    start = monotonic()
     found: list[Candidate] | None = None
 
     def look() -> int:
@@ -110,6 +114,17 @@ def _ranked(
     if found is None:  # a replay: as far as the clock allowed then
         found = rank(model, count, seed, lambda: next(allowed, None) is not None)
     return found
+
+
+def _early(
+    model: Model, remembered: Sequence[Point], order: Order | None, tape: Tape
+) -> list[Point]:
+    """Return what is worth the clock whatever else there is."""
+    points = dict.fromkeys([model.first, *remembered])
+    if not (order or remembered):
+        return list(points)
+    # From records, which a replay does not have.
+    return [tuple(point) for point in tape.take("early", lambda: [list(p) for p in points])]
 
 
 def _wanted(

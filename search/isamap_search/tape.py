@@ -19,7 +19,7 @@ from isamap.diagnostics import ArgumentsError, IsamapError, fail
 
 T = TypeVar("T")
 
-FORMAT = 1
+FORMAT = 2
 """Of log files; a replay refuses others."""
 
 

@@ -99,14 +99,15 @@ class Trials:
             else:
                 self.study.tell(trial, list(values), skip_if_finished=True)
 
-    def enqueue(self, points: Iterable[Point]) -> None:
-        """Have points tried next, in their order; those that the study holds are left out."""
+    def enqueue(self, points: Iterable[Point]) -> int:
+        """Have points tried next, in their order; return how many the study did not hold yet."""
         found = self.study.get_trials(deepcopy=False)
         params = [trial.system_attrs.get("fixed_params", trial.params) for trial in found]
         held = {self._point(own) for own in params if self._is_whole(own)}
-        for point in dict.fromkeys(points):
-            if point not in held:
-                self.study.enqueue_trial(dict(zip(self.names, point, strict=True)))
+        new = [point for point in dict.fromkeys(points) if point not in held]
+        for point in new:
+            self.study.enqueue_trial(dict(zip(self.names, point, strict=True)))
+        return len(new)
 
     @property
     def is_alone(self) -> bool:

@@ -21,9 +21,10 @@ from isamap.proof.rounds import round_obligations
 from isamap.schedule.rounds import rounds_of, shares_of
 from isamap.schedule.schedule import Level, Schedule, StatementSchedule
 from isamap.schedule.space import space
+from isamap.schedule.threads import evenness
 from isamap.sim.lowered import run_lowered
 from isamap.solver.lemma import prove
-from isamap.text.load import load_module
+from isamap.text.load import load_module, parse_module
 from tests.lower.test_lowering import agrees, first_choice, machine
 
 KERNELS = {k.name: k for k in load_module(Path(__file__).parent / "rounds.ir").kernels}
@@ -211,3 +212,27 @@ def test_threads_share_rounds_and_not_what_is_inside_of_them() -> None:
             assert members[0].levels[0].parallel
     assert any(own.levels and own.levels[0].parallel for own in result.schedule.statements)
     agrees(kernel, result.lowered, machine("x86_avx512"), 4)
+
+
+def separable(rows: int, channels: int) -> Kernel:
+    text = f"""kernel separable(H = {rows}, C = {channels}) {{
+      in X : f32[2*H, 2*H, C] pad 0  const D : f32[3, 3, C]  const F : f32[C, 2*C]
+      local T : f32[H, H, C]  out Y : f32[H, H, 2*C]
+      T[p, q, c] += X[2*p + r - 1, 2*q + t - 1, c] * D[r, t, c]
+      Y[p, q, k] += T[p, q, c] * F[c, k]
+    }}"""
+    return parse_module(text).kernels[0]
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("rows", [14, 28])
+def test_threads_have_as_many_rounds_each(rows: int, threads: int) -> None:
+    kernel = separable(rows, 256)
+    one, several = (
+        map_kernel(kernel, machine("x86_avx512"), Options(threads=n)).schedule for n in (1, threads)
+    )
+    assert one.rounds
+    if several.rounds:
+        (first,) = {several.statements[root].levels[0] for root in several.rounds}
+        assert first.parallel
+        assert evenness(rows, first.step, threads, False) > 0.9

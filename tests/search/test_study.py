@@ -54,6 +54,31 @@ def test_the_budget_of_trials_is_kept(trials: int) -> None:
     assert search(model(), Budget(trials), seed=0, bench=Bench()).trials == trials
 
 
+def test_what_is_likely_to_be_good_is_timed_before_the_model_ranks_others() -> None:
+    bench, told = Bench(), list[str]()
+    asked_when: list[int] = []
+
+    def tell(text: str) -> None:
+        told.append(text)
+        asked_when.append(len(bench.asked))
+
+    known = (5, 3, 1)
+    found = search(model(), Budget(9), 0, bench, remembered=[known], tell=tell)
+    ranking = next(n for n, text in enumerate(told) if "ranking" in text)
+    assert asked_when[ranking] > 0
+    assert {point for points, _ in bench.asked[:1] for point in points} == {FIRST, known}
+    assert found.trials == 9
+
+
+def test_a_study_that_is_gone_on_with_does_not_begin_anew(tmp_path: Path) -> None:
+    plan = Plan(place=Place(path=tmp_path / "study", name="study"))
+    search(model(), Budget(3), 0, Bench(), plan)
+    bench = Bench()
+    search(model(), Budget(6), 0, bench, plan)
+    assert bench.asked
+    assert any(point != FIRST for point in bench.asked[0][0])
+
+
 def test_the_first_schedule_is_always_tried() -> None:
     found = search(model(), Budget(trials=1), seed=0)
     assert found.first == distance(FIRST)

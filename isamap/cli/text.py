@@ -156,7 +156,7 @@ def _schedule_lines(
     computed = sequences.name(schedule.mapping)
     text = f"{name}: {computed}, loops {', '.join(loops) or 'none'}"
     treated = [
-        f"{how} access {at + 1}{_inside(schedule.packed_inside(at))}"
+        f"{how} access {at + 1}{_inside(schedule.packed_inside(at))}{_pitch(schedule.pitch(at))}"
         for at, how in enumerate(schedule.operands)
         if how != "direct"
     ]
@@ -171,6 +171,10 @@ def _schedule_lines(
     return wrap(text, "  ", "    ")
 
 
+def _pitch(elements: int) -> str:
+    return "" if not elements else f" with rows {elements} elements apart"
+
+
 def _inside(levels: int) -> str:
     return "" if not levels else f" inside {levels} loop{'s' * (levels > 1)}"
 
@@ -179,9 +183,11 @@ def _estimate_lines(report: Report) -> list[str]:
     result = report.result
     estimate = result.estimate
     seconds = estimate.cycles / float(result.accelerator.clock)
+    shared = any(level.parallel for own in result.schedule.statements for level in own.levels)
+    gigahertz = float(result.accelerator.clock) / 1e9
     text = (
-        f"estimate  {short(estimate.cycles)} cycles, {duration(seconds)} at "
-        f"{float(result.accelerator.clock) / 1e9:.3g} GHz, bound by {estimate.bound_by}"
+        f"estimate  {short(estimate.cycles)} cycles{' of one core' * shared}, "
+        f"{duration(seconds)} at {gigahertz:.3g} GHz, bound by {estimate.bound_by}"
     )
     if result.symbols:
         text += f", for {_sizes(result.symbols)}"

@@ -52,6 +52,7 @@ def _limits(limits: Limits) -> list[str]:
     )
     if limits.reached is not None:
         text += f", the schedule reaches {limits.reached:.0%} of the bound"
+        text += " at the description's clock"
     lines = _lines(text)
     if limits.optimum and limits.lowest:
         lines += _lines(

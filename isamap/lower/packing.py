@@ -31,7 +31,7 @@ def padded_copy(context: Context, layout: PaddedLayout) -> Copy:
     return Copy(
         tuple(zip(counters, layout.shape, strict=True)),
         layout.array,
-        total(n * p for n, p in zip(names, row_major(layout.shape), strict=True)),
+        total(n * p for n, p in zip(names, row_major(layout.room), strict=True)),
         buffer.name,
         linear(buffer, source),
         tuple(conditions),

@@ -137,7 +137,9 @@ class StatementLowering:
             wanted: dict[Access, Treatment] = {a: next(treatments, "direct") for a in own}
             places = gathered(self.matching, operand)
             self._kinds |= {(operand, access): kind for access, kind in wanted.items()}
+            pitches: dict[Access, int] = {}
             for access in own:
+                pitches[access] = self._pitch(access, wanted[access], number)
                 if depth := self.schedule.packed_inside(number):
                     self._check_inside(operand, access, wanted[access], depth, bool(places))
                     self._later.append((depth, operand, access))
@@ -147,17 +149,27 @@ class StatementLowering:
                     raise _bad(f"operand '{places[0][0]}' is gathered from several places: packed")
                 table[operand] = dict.fromkeys(own, self._gathered(operand, places))
                 continue
-            table[operand] = {a: self._reference(operand, a, kind) for a, kind in wanted.items()}
+            table[operand] = {
+                a: self._reference(operand, a, kind, pitches[a]) for a, kind in wanted.items()
+            }
         self._unpacked = {(o, a): table[o][a] for _, o, a in self._later}
         return table
 
-    def _reference(self, operand: str, access: Access, treatment: str) -> Reference:
+    def _pitch(self, access: Access, treatment: str, number: int) -> int:
+        """Return how far apart rows of an access's padded copy begin; 0 if they are not."""
+        pitch = self.schedule.pitch(number)
+        if pitch and treatment != "padded":
+            raise _bad(f"{access.buffer} has a pitch between rows, and is {treatment}")
+        return pitch
+
+    def _reference(self, operand: str, access: Access, treatment: str, pitch: int) -> Reference:
         found = direct(
             self.context.buffers[access.buffer], access, self.extents, self.context.buffers
         )
         if treatment == "direct":
             return found
-        found = self._unguarded(access, found, operand if treatment == "padded" else None)
+        own = operand if treatment == "padded" else None
+        found = self._unguarded(access, found, own, pitch)
         if treatment == "padded" or (operand, access) in {(o, a) for _, o, a in self._later}:
             return found
         return self._packed(operand, access, found)
@@ -218,17 +230,23 @@ class StatementLowering:
             self._rooms[operand, access] = name
         return self._rooms[operand, access]
 
-    def _unguarded(self, access: Access, found: Reference, operand: str | None = None) -> Reference:
+    def _unguarded(
+        self, access: Access, found: Reference, operand: str | None = None, pitch: int = 0
+    ) -> Reference:
         """Return where an access finds its elements without leaving its buffer.
 
-        Whole fragments of an ``operand`` may be read there.
+        Whole fragments of an ``operand`` may be read there; ``pitch`` is that of a padded copy.
         """
         buffer = self.context.buffers[access.buffer]
         if found.guards:
             layout = padded(f"{buffer.name}_padded", access, self.extents)
             if layout is None:
                 raise _bad(f"the reach of {buffer.name} has no closed form: it cannot be padded")
-            size = product(layout.shape)
+            length = layout.shape[-1].constant if layout.shape else None
+            if pitch and (length is None or length > pitch):
+                raise _bad(f"rows of {buffer.name}_padded are longer than {pitch} elements")
+            layout = replace(layout, pitch=pitch)
+            size = product(layout.room)
             if operand is not None:
                 size += spare_rows(self.mapping, operand, layout.reference(), self.extents)
             layout = replace(layout, array=self.context.workspace(layout.array, access.dtype, size))

@@ -15,6 +15,7 @@ from isamap.rewrite.rules import NAMES
 from isamap.schedule.reader import parse_schedule
 from isamap.text.load import parse_module
 from isamap_search.budget import Budget
+from isamap_search.logged import is_count, is_time
 from isamap_search.settings import OBJECTIVES, SAMPLERS, Settings
 from isamap_search.tape import read_log
 
@@ -35,7 +36,9 @@ def replay(path: Path, hardware: Accelerator | None = None, tell: Tell = silent)
     another decision is made, or other C comes out, than the log says; ArgumentsError when the log
     cannot be read or is about another description.
     """
-    header, _ = read_log(path)
+    header, events = read_log(path)
+    if not events:
+        raise ArgumentsError(fail("E746", f"'{path}' ends before the search begins"))
     try:
         kernel = parse_module(str(header["kernel"]), str(path)).kernels[0]
         options = _options(header, path)
@@ -56,16 +59,20 @@ def _options(header: Any, path: Path) -> Options:
     objectives = tuple(name for name in OBJECTIVES if name in header["objectives"])
     if header["sampler"] not in SAMPLERS or not objectives:
         raise ValueError("sampler")
-    trials, seconds = header["trials"], header["seconds"]
-    budget = Budget(
-        None if trials is None else int(trials), None if seconds is None else float(seconds)
-    )
+    trials, seconds, threads = header["trials"], header["seconds"], header["threads"]
+    if not (trials is None or (is_count(trials) and trials)) or not (
+        seconds is None or is_time(seconds)
+    ):
+        raise ValueError("budget")
+    if (trials is None and seconds is None) or not (is_count(threads) and threads):
+        raise ValueError("budget or threads")
+    budget = Budget(trials, seconds)
     settings = Settings(str(header["sampler"]), objectives, replayed=path)
     # Logs of before there were written schedules have none.
     text = header.get("schedule")
     schedule = None if text is None else parse_schedule(Source(f"{path}: schedule", str(text)))
     return Options(
-        threads=int(header["threads"]),
+        threads=threads,
         seed=int(header["seed"]),
         tune=budget,
         simulate=not header["measured"],

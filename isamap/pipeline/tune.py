@@ -101,7 +101,12 @@ def tune(
         )
         if found.best and not found.interrupted and hardware.toolchain is not None:
             text = emit_c(found.best.lowered, hardware, bound).text
-            tape.check("c", sha256(text.encode()).hexdigest())
+            try:
+                tape.check("c", sha256(text.encode()).hexdigest())
+            except KeyboardInterrupt:
+                if not replayed:
+                    raise
+                found = replace(found, interrupted=True)  # the log ends before that
     if clock and clock.fault and found.best is None and found.trials:
         raise clock.fault
     reached = _limits(found, bound, hardware, symbols, options.threads)
@@ -173,7 +178,9 @@ def _identity(
 def _place(kernel: Kernel, identity: Mapping[str, str], options: Options, measured: bool) -> Place:
     """Return where the study lives."""
     place, folder = options.search.place, options.search.folder
-    name = f"{kernel.name}-{_digest(json.dumps(identity, sort_keys=True))[:12]}"
+    # With other objectives it is another study, as with any other identity.
+    told = {**identity, "objectives": ",".join(options.search.objectives)}
+    name = f"{kernel.name}-{_digest(json.dumps(told, sort_keys=True))[:12]}"
     if place.lasts:
         return Place(place.path, place.url, place.name or name)
     if measured and folder is not None:

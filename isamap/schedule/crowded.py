@@ -12,6 +12,7 @@ from itertools import product
 from math import gcd, prod
 
 from isamap.hw.accelerator import LINE, Accelerator
+from isamap.schedule.pitches import ALIASED
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.shape import ASSUMED_EXTENT, Shape
 from isamap.schedule.treatment import PACKED, Treatments, inputs, numeric
@@ -81,7 +82,7 @@ def crowding(
         if inner and min(inner) < line:
             outer = tuple((v, step) for v, step in steps.items() if v in shape.outputs)
             # Rows of any other pitch spread over the sets.
-            if any(gcd(step, way) >= 4 * line for _, step in outer):
+            if any(gcd(step, way) >= ALIASED * line for _, step in outer):
                 found.append(outer)
     # The other operands need lines of these sets, too.
     ways = max(1, cache.ways * 2 // 3)

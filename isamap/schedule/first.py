@@ -89,8 +89,9 @@ def with_levels(
     inside = packed_inside(shape, levels, chosen, treatments)
     block = block_of(shape, levels)
     early = first_early(shape, block, levels, chosen, far, accelerator)
+    pitches = treatments.pitches(shape.mapping, chosen)
     return StatementSchedule(
-        shape.mapping, tuple(levels), tuple(chosen), inside=inside, early=early
+        shape.mapping, tuple(levels), tuple(chosen), inside=inside, early=early, pitches=pitches
     )
 
 

@@ -129,8 +129,8 @@ def _operands(own: StatementSchedule) -> list[str]:
     pairs = inputs(own.mapping)
     depths = [own.packed_inside(n) for n in range(len(pairs))]
     words = [
-        how if not depth else f"{how} inside {depth}"
-        for how, depth in zip(own.operands, depths, strict=True)
+        how + f" inside {depth}" * bool(depth) + f" pitch {own.pitch(n)}" * bool(own.pitch(n))
+        for n, (how, depth) in enumerate(zip(own.operands, depths, strict=True))
     ]
     treated = dict(zip(pairs, words, strict=True))
     found: dict[str, str] = {}

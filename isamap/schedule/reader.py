@@ -388,7 +388,8 @@ class _Reader:
             raise self._stop(f"one of {', '.join(KINDS)}")
         how = self._name("a treatment")
         inside = self._number("a number of loops") if self._skip("inside") else None
-        return WrittenOperand(what, operand, how, inside)
+        pitch = self._number("a number of elements") if self._skip("pitch") else None
+        return WrittenOperand(what, operand, how, inside, pitch)
 
     def _early(self) -> WrittenEarly:
         what = self._expression("a buffer or an access", before_ahead=True)

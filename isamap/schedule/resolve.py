@@ -93,6 +93,9 @@ def resolve(
     if written.loops is not None or written.operands is not None:
         inside = packed_inside(read_shape(base.mapping), levels, operands, treatments)
         inside = _inside(written, base.mapping, inside, levels, faults)
+    pitches = base.pitches
+    if written.operands is not None:
+        pitches = _pitches(written, base, operands, treatments, faults)
     if written.stream is not None:
         stream = _stream(written.stream, base.mapping, faults)
     early = base.early
@@ -114,6 +117,7 @@ def resolve(
         inside=inside,
         early=early,
         bypass=bypass,
+        pitches=pitches,
     )
 
 
@@ -257,8 +261,15 @@ def _operands(
 ) -> tuple[Treatment, ...]:
     pairs = inputs(base.mapping)
     found = list(base.operands)
+    said: dict[int, WrittenOperand] = {}
     for own in written.operands or ():
         meant = [n for n, pair in enumerate(pairs) if _means(own, *pair)]
+        if before := next((said[n] for n in meant if n in said), None):
+            text = f"how '{own.what.text}' is treated is said twice"
+            note = Diagnostic("", "first here", before.what.span, severity="note")
+            faults.append(Diagnostic("E411", text, own.what.span, notes=(note,)))
+            continue
+        said |= dict.fromkeys(meant, own)
         if not meant:
             called = list(dict.fromkeys(access.buffer for _, access in pairs))
             told = f" as {own.operand.text}" if own.operand else ""
@@ -296,6 +307,38 @@ def _inside(
         else:
             for n, pair in enumerate(pairs):
                 found[n] = depth if _means(own, *pair) else found[n]
+    return tuple(found) if any(found) else ()
+
+
+def _pitches(
+    written: WrittenStatement,
+    base: StatementSchedule,
+    operands: Sequence[Treatment],
+    treatments: Treatments,
+    faults: list[Diagnostic],
+) -> tuple[int, ...]:
+    """Return how far apart rows of padded copies begin: as rows follow each other where only that
+    they are padded is said, and as in ``base`` where nothing is."""
+    pairs = inputs(base.mapping)
+    found = [base.pitch(n) if how == "padded" else 0 for n, how in enumerate(operands)]
+    for own in written.operands or ():
+        for n, (operand, access) in enumerate(pairs):
+            if not _means(own, operand, access):
+                continue
+            found[n] = 0 if own.pitch is None else own.pitch.number
+            if own.pitch is None:
+                continue
+            length = treatments.row(access)
+            if own.treatment.text != "padded":
+                text = f"what is {own.treatment.text} has no pitch"
+                faults.append(_fault(own.pitch, text, "only padded copies have rows"))
+            elif length is None or own.pitch.number < length:
+                told = "of unknown length" if length is None else f"{length} elements long"
+                text = f"the pitch {own.pitch.number} is too small"
+                faults.append(_fault(own.pitch, text, f"rows of the copy are {told}"))
+            else:
+                continue
+            break
     return tuple(found) if any(found) else ()
 
 

@@ -74,6 +74,11 @@ class StatementSchedule:
     inside: tuple[int, ...] = ()
     early: tuple[Early, ...] = ()
     bypass: bool | None = None
+    pitches: tuple[int, ...] = ()
+
+    def pitch(self, access: int) -> int:
+        """Return how many elements apart rows of a padded copy begin; 0 if they are not."""
+        return self.pitches[access] if access < len(self.pitches) else 0
 
     def packed_inside(self, access: int) -> int:
         """Return the number of levels inside which an access is packed; 0 if that comes first."""

@@ -384,6 +384,7 @@ class _Maker:
             stream if stream >= 0 else self.starts[0].stream if as_written else None,
             inside=inside,
             early=early,
+            pitches=treatments.pitches(mapping, kinds),
         )
 
     def _loops_written(self) -> tuple[tuple[Level, ...], tuple[Treatment, ...]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from isamap.ir.index import Index
@@ -19,6 +19,7 @@ from isamap.mapping.laws.problem import Problem, problem
 from isamap.mapping.matching import Mapping, Matching, Needle
 from isamap.mapping.tiles.operand import dense_fragment, fragment, packed, taken_access
 from isamap.mapping.tiles.shared import accesses_of, brought, gathered
+from isamap.schedule.pitches import spread_rows
 from isamap.schedule.schedule import Treatment
 
 
@@ -271,13 +272,31 @@ class Treatments:
             self._unpacked[access, kind] = self._unpack(access, kind)
         return self._unpacked[access, kind]
 
+    def row(self, access: Access) -> int | None:
+        """Return how long rows of a padded copy are; None without one, or if it is not known."""
+        layout = padded(access.buffer, access, self.extents)
+        return layout.shape[-1].constant if layout and layout.shape else None
+
+    def pitch(self, access: Access) -> int:
+        """Return how far apart rows of a padded copy begin by the rules; 0 if they are not."""
+        length = self.row(access)
+        if length is None:
+            return 0
+        return spread_rows(length, access.dtype.bytes, self.producers.accelerator)
+
+    def pitches(self, mapping: Mapping, kinds: Sequence[Treatment]) -> tuple[int, ...]:
+        """Return that of each access that is treated so; nothing where all are 0."""
+        pairs = zip(inputs(mapping), kinds, strict=True)
+        found = tuple(self.pitch(a) if kind == "padded" else 0 for (_, a), kind in pairs)
+        return found if any(found) else ()
+
     def _unpack(self, access: Access, kind: Treatment) -> Reference | None:
         buffer = self.buffers[access.buffer]
         found = direct(buffer, access, self.extents, self.buffers)
         if kind == "direct":
             return found
         layout = padded(access.buffer, access, self.extents) if found.guards else None
-        return layout.reference() if layout else None
+        return replace(layout, pitch=self.pitch(access)).reference() if layout else None
 
     def _pack(self, operand: str, access: Access, repeat: bool) -> Reference | None:
         straight = self._in_order(access, "direct")

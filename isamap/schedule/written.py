@@ -36,13 +36,15 @@ class WrittenOperand:
     """``A packed inside 2``, ``X[h, w] as a direct``: how accesses of the body are treated.
 
     ``what`` is a buffer, which means all its accesses, or one of them; ``operand`` that of the
-    instruction for which it is read; ``inside`` the number of loops inside which it is packed.
+    instruction for which it is read; ``inside`` the number of loops inside which it is packed;
+    ``pitch`` how many elements apart rows of a padded copy begin.
     """
 
     what: Word
     operand: Word | None
     treatment: Word
     inside: Word | None = None
+    pitch: Word | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from time import monotonic
 
 from isamap_search.budget import Budget
 from isamap_search.goals import dominates, workspace_bytes, written_calls
+from isamap_search.logged import is_count, is_flag, news_of, point_of, samples_of
 from isamap_search.objective import Candidate, Model, Point
 from isamap_search.plan import Bench, Measured, Plan
 from isamap_search.race import Rules, Standing, against, race
@@ -14,6 +15,8 @@ from isamap_search.trials import Ticket, Trials
 
 # A candidate this much worse than the best, by the model, is not worth the clock.
 _HOPELESS = 3.0
+# How trials end that others learn from.
+_FINISHED = ("measured", "ended early", "failed")
 # Candidates that are built together and then timed in turns.
 _BATCH = 4
 # A space that is nearly used up proposes what is known; so often in a row ends the search.
@@ -60,7 +63,7 @@ class Explorer:
     def begin(self, count: int) -> None:
         """Time the first ``count`` trials that wait, at most a batch of them."""
         self._listen()
-        count = self.tape.take("early trials", lambda: min(count, self._left()))
+        count = self.tape.take("early trials", lambda: min(count, self._left()), is_count)
         batch, _ = self._ask(count, count)
         if batch:
             self._time(batch)
@@ -70,7 +73,7 @@ class Explorer:
         """Spend the budget."""
         self._listen()
         stale = 0
-        while stale < _STALE and (room := self.tape.take("left", self._left)):
+        while stale < _STALE and (room := self.tape.take("left", self._left, is_count)):
             batch, repeated = self._ask(room, _STALE - stale)
             stale = 0 if batch else stale + repeated
             if self.bench is not None and batch:
@@ -127,19 +130,20 @@ class Explorer:
                 self.trials.tell(ticket, "repeated")
             else:
                 batch.append((ticket, candidate))
-        self.tape.take("alone", lambda: self.trials.is_alone)
+        self.tape.take("alone", lambda: self.trials.is_alone, is_flag)
         return batch, useless
 
     def _proposed(self) -> Ticket:
         if self.tape.proposals_are_taken:
-            return Ticket(tuple(self.tape.take("asked", list)))
+            return Ticket(tuple(self.tape.take("asked", list, point_of(self.model.space.choices))))
         ticket = self.trials.ask()
         self.tape.check("asked", ticket.point)
         return ticket
 
     def _listen(self) -> None:
         """Take over what others have finished, and the trials that dead ones have left."""
-        news = self.tape.take("news", self._news)
+        fits = news_of(self.model.space.choices, _FINISHED)
+        news = self.tape.take("news", self._news, fits)
         for point, outcome, values in news:
             self.others += 1
             known = tuple(point)
@@ -154,7 +158,7 @@ class Explorer:
         if self.plan.place.lasts:
             self.trials.recover()
         told = [(one.point, one.outcome, one.values) for one in self.trials.news()]
-        return [one for one in told if one[1] in ("measured", "ended early", "failed")]
+        return [one for one in told if one[1] in _FINISHED]
 
     # --- what it is worth -----------------------------------------------------------------------
     def _estimate(self, batch: Sequence[tuple[Ticket, Candidate]]) -> None:
@@ -176,7 +180,7 @@ class Explorer:
             return float(workspace_bytes(candidate.lowered, symbols, threads))
         if (bench := self.bench) is None:
             return float(written_calls(candidate.lowered.code))
-        return float(self.tape.take("bytes", lambda: bench.code_bytes(candidate)))
+        return float(self.tape.take("bytes", lambda: bench.code_bytes(candidate), is_count))
 
     def _time(self, batch: Sequence[tuple[Ticket, Candidate]]) -> None:
         """Time a batch beside the best so far and the first schedule, all by turns."""
@@ -231,7 +235,8 @@ class Explorer:
 
         def timed(runners: Sequence[Candidate], rounds: int) -> Sequence[Sequence[float] | None]:
             self.tape.check("timed", [[c.point for c in runners], rounds])
-            found = self.tape.take("samples", lambda: _plain(bench(runners, rounds)))
+            fits = samples_of(len(runners), rounds)
+            found = self.tape.take("samples", lambda: _plain(bench(runners, rounds)), fits)
             self.trials.renew(tickets)
             return found
 

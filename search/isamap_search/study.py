@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from isamap_search.budget import Budget
 from isamap_search.diverse import best_and_diverse
 from isamap_search.explore import Explorer
+from isamap_search.logged import is_count, list_of, point_of
 from isamap_search.objective import Candidate, Model, Point, rank
 from isamap_search.plan import Bench, Found, Measured, Order, Plan, Scored
 from isamap_search.race import Standing
@@ -110,7 +111,7 @@ def _ranked(model: Model, seed: int, budget: Budget, timed: bool, tape: Tape) ->
         found = rank(model, count, seed, go_on)
         return allowed
 
-    allowed = iter(range(tape.take("ranked", look)))
+    allowed = iter(range(tape.take("ranked", look, is_count)))
     if found is None:  # a replay: as far as the clock allowed then
         found = rank(model, count, seed, lambda: next(allowed, None) is not None)
     return found
@@ -124,7 +125,8 @@ def _early(
     if not (order or remembered):
         return list(points)
     # From records, which a replay does not have.
-    return [tuple(point) for point in tape.take("early", lambda: [list(p) for p in points])]
+    fits = list_of(point_of(model.space.choices))
+    return [tuple(p) for p in tape.take("early", lambda: [list(p) for p in points], fits)]
 
 
 def _wanted(
@@ -152,7 +154,8 @@ def _wanted(
         return [list(point) for point in points]
 
     if order or remembered:  # from records, which a replay does not have
-        return [tuple(point) for point in tape.take("wanted", choose)]
+        fits = list_of(point_of(model.space.choices))
+        return [tuple(point) for point in tape.take("wanted", choose, fits)]
     tape.check("wanted", points := choose())
     return [tuple(point) for point in points]
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from isamap.diagnostics import ArgumentsError, IsamapError, fail
+from isamap_search.logged import Fits
 
 T = TypeVar("T")
 
@@ -37,8 +38,11 @@ class Tape(Protocol):
         """Whether proposals come from a log because other workers had a part in them."""
         ...
 
-    def take(self, kind: str, make: Callable[[], T]) -> T:
-        """Return what ``make`` finds out (plain JSON), or what it did when it was logged."""
+    def take(self, kind: str, make: Callable[[], T], fits: Fits) -> T:
+        """Return what ``make`` finds out (plain JSON), or what it did when it was logged.
+
+        ArgumentsError where a logged value does not ``fits``.
+        """
         ...
 
     def check(self, kind: str, value: object) -> None:
@@ -55,7 +59,7 @@ class Untaped:
 
     proposals_are_taken = False
 
-    def take(self, kind: str, make: Callable[[], T]) -> T:
+    def take(self, kind: str, make: Callable[[], T], fits: Fits) -> T:
         """Return what ``make`` returns."""
         return make()
 
@@ -86,7 +90,7 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def take(self, kind: str, make: Callable[[], T]) -> T:
+    def take(self, kind: str, make: Callable[[], T], fits: Fits) -> T:
         """Return what ``make`` returns, and log it."""
         value = make()
         self._write({kind: value})
@@ -121,12 +125,15 @@ class Replay:
         self.decisions = 0
         self.is_cut = False
 
-    def take(self, kind: str, make: Callable[[], T]) -> T:
+    def take(self, kind: str, make: Callable[[], T], fits: Fits) -> T:
         """Return the logged value; KeyboardInterrupt where the search was interrupted."""
         number, event = self._next()
         if kind not in event:
             raise _differs(number, event, kind)
         value: T = event[kind]
+        if not fits(value):
+            text = f"line {number} of the log: '{kind}' cannot be {_short(event[kind])}"
+            raise ArgumentsError(fail("E746", text))
         return value
 
     def check(self, kind: str, value: object) -> None:
@@ -180,9 +187,12 @@ def _parsed(line: str) -> Mapping[str, Any] | None:
     return event if isinstance(event, dict) else None
 
 
+def _short(value: object) -> str:
+    told = json.dumps(value)
+    return told if len(told) < 200 else told[:200] + "..."
+
+
 def _differs(number: int, event: Mapping[str, Any], now: str) -> ReplayError:
-    told = json.dumps(event)
-    told = told if len(told) < 200 else told[:200] + "..."
-    text = f"line {number} of the log says {told}, but this search comes to {now}"
+    text = f"line {number} of the log says {_short(event)}, but this search comes to {now}"
     hint = "the kernel, the description or isamap has changed since"
     return ReplayError(fail("E747", text, hint=hint))

@@ -124,10 +124,24 @@ def test_a_measured_search_is_replayed_to_the_same_c(
     changed = isamap("replay", log)
     assert changed.code == 4
     assert "E747" in changed.err
-    log.write_text("\n".join(lines[: len(lines) // 2]) + "\n")
-    cut = isamap("replay", log)
-    assert cut.code == 0
-    assert cut.out.endswith("the same decisions, up to where the log ends\n")
+    for kept in (len(lines) // 2, len(lines) - 1):
+        log.write_text("\n".join(lines[:kept]) + "\n")
+        cut = isamap("replay", log)
+        assert cut.code == 0
+        assert cut.out.endswith("the same decisions, up to where the log ends\n")
+    log.write_text(lines[0] + "\n")
+    nothing = isamap("replay", log)
+    assert nothing.code == 1
+    assert "ends before the search begins" in nothing.err
+
+
+@needs_gcc
+def test_other_objectives_begin_a_study_of_their_own(isamap: "Run", matmul: Path) -> None:
+    arguments = ["map", matmul, "--hw", "portable_c", "--no-records", "--json", "--tune", "3"]
+    assert isamap(*arguments).code == 0
+    other = isamap(*arguments, "--objective", "time,size")
+    assert other.code == 0
+    assert other.json["tuning"]["others"] == 0
 
 
 @needs_gcc
@@ -152,7 +166,9 @@ def test_a_log_of_another_description_is_refused(
     assert isamap("replay", log).code == 0
     assert "E749" in isamap("replay", log, "--hw", "portable_c").err
     header, *rest = log.read_text().splitlines()
-    for damaged in ('{"isamap search log": 1}', header.replace('"tpe"', '"best"')):
+    changed = {"sampler": "best", "trials": 0, "seconds": -1.0, "threads": 0}
+    known = json.loads(header)
+    for damaged in ("{}", *(json.dumps(known | {key: changed[key]}) for key in changed)):
         log.write_text("\n".join([damaged, *rest]) + "\n")
         done = isamap("replay", log)
         assert done.code == 1

@@ -6,7 +6,7 @@ import pytest
 
 from isamap.diagnostics import ArgumentsError
 from isamap_search.budget import Budget
-from isamap_search.objective import Candidate
+from isamap_search.objective import Candidate, Point
 from isamap_search.plan import Found, Plan
 from isamap_search.settings import SAMPLERS, Place
 from isamap_search.study import search
@@ -22,15 +22,22 @@ class NoBench:
         raise AssertionError("a replay measures nothing")
 
 
-def _record(path: Path, plan: Plan, budget: Budget, bench: Bench | None = None) -> Found:
+def _record(
+    path: Path,
+    plan: Plan,
+    budget: Budget,
+    bench: Bench | None = None,
+    remembered: Sequence[Point] = (),
+) -> Found:
     with Recorder(path, {"header": True}) as tape:
-        return search(model(), budget, 3, bench or Bench(noise=0.3), plan, tape)
+        return search(model(), budget, 3, bench or Bench(noise=0.3), plan, tape, remembered)
 
 
-def _replay(path: Path, plan: Plan, budget: Budget, seed: int = 3) -> Found:
+def _replay(path: Path, plan: Plan, budget: Budget, seed: int = 3, recalled: bool = False) -> Found:
     header, events = read_log(path)
     assert header["header"]
-    return search(model(), budget, seed, NoBench(), plan, Replay(events))
+    order = list if recalled else None  # the log has what records made of it
+    return search(model(), budget, seed, NoBench(), plan, Replay(events), order=order)
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -96,6 +103,35 @@ def test_other_measurements_lead_to_another_decision_which_is_told(tmp_path: Pat
     log.write_text("\n".join(lines) + "\n")
     with pytest.raises(ReplayError, match=r"line [0-9]+ of the log says"):
         _replay(log, Plan(), Budget(25))
+
+
+WRONG: dict[str, list[object]] = {
+    "ranked": ["x", None, -1, 2.5, True],
+    "early": [5, "abc", [[0]], [[[1]]], [[999, 0, 0]], [[-1, 0, 0]]],
+    "wanted": [None, ["ab"], [[0, 0]], [[0, 0, 99]], [[0, 0, 0.5]]],
+    "early trials": ["x", 2.5, -1],
+    "left": [None, "4", -4],
+    "alone": [5, None],
+    "samples": [None, [None, None, None], [[]], [["x"]], [[-1.0]], [[float("nan")]]],
+    "news": [[1, 2], [[[0, 0, 0], "won", []]], {}, None],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(kind, value) for kind, values in WRONG.items() for value in values]
+)
+def test_what_cannot_be_in_a_log_is_told_with_its_line(
+    tmp_path: Path, kind: str, value: object
+) -> None:
+    log = tmp_path / "log"
+    known = [(5, 3, 1)]
+    _record(log, Plan(), Budget(9), Bench(), known)
+    lines = log.read_text().splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith(f'{{"{kind}"'))
+    lines[at] = json.dumps({kind: value})
+    log.write_text("\n".join(lines) + "\n")
+    with pytest.raises(ArgumentsError, match=f"line {at + 1} of the log: '{kind}' cannot be"):
+        _replay(log, Plan(), Budget(9), recalled=True)
 
 
 def test_another_seed_does_not_replay(tmp_path: Path) -> None:

@@ -37,17 +37,24 @@ ARRAY_ALIGNMENT = 64
 class PaddedLayout:
     """A copy of a buffer over the box that an access reaches.
 
-    Element ``e`` of the copy is element ``e + low`` of the buffer, or the padding value.
+    Element ``e`` of the copy is element ``e + low`` of the buffer, or the padding value.  Its rows
+    (runs along the last dimension) begin ``pitch`` elements apart, 0 where they follow each other.
     """
 
     array: str
     access: Access
     low: tuple[Index, ...]
     shape: tuple[Index, ...]
+    pitch: int = 0
+
+    @property
+    def room(self) -> tuple[Index, ...]:
+        """The shape of the array: with what lies between rows."""
+        return (*self.shape[:-1], const(self.pitch)) if self.pitch else self.shape
 
     def reference(self) -> Reference:
         """Return where the access finds its elements in the copy."""
-        pitches = row_major(self.shape)
+        pitches = row_major(self.room)
         indices = zip(self.access.indices, self.low, pitches, strict=True)
         offset = total((i - low) * pitch for i, low, pitch in indices)
         return Reference(self.array, offset, roomy=True)

@@ -1,0 +1,24 @@
+"""How far apart rows of padded copies begin, so that they spread over the sets of a cache."""
+
+from math import gcd
+
+from isamap.hw.accelerator import LINE, Accelerator
+
+ALIASED = 4
+"""Lines: rows whose distance and the cache's way have so many in common fall into few sets."""
+
+
+def spread_rows(length: int, width: int, accelerator: Accelerator) -> int:
+    """Return a pitch for rows of ``length`` elements of ``width`` bytes; 0 if they may follow
+    each other.
+
+    Rows that fall into few sets of the first cache begin one line further apart: an odd number of
+    lines visits all sets.
+    """
+    cache = next((s for s in accelerator.storages if s.kind == "cache" and s.size), None)
+    if cache is None or not cache.size or not cache.ways:
+        return 0
+    way, line = cache.size // cache.ways, cache.line or LINE
+    if gcd(length * width, way) < ALIASED * line or line % width:
+        return 0
+    return length + line // width

@@ -19,6 +19,7 @@ _COMMANDS = {
     "prove": ("isamap.cli.prove", "Prove a mapping and its code, or check a saved proof."),
     "replay": ("isamap.cli.replay", "Run a logged search again, on its own measurements."),
     "check": ("isamap.cli.check", "Check kernels and hardware descriptions; nothing is run."),
+    "targets": ("isamap.cli.targets", "Fetch and list compilers and emulators of other machines."),
     "hw": ("isamap.cli.hw", "List and show the shipped hardware descriptions."),
 }
 

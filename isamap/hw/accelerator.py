@@ -134,8 +134,9 @@ class Toolchain:
 
     ``compiler`` is an argument list, the program first; ``flags`` are added to it; ``shared`` and
     ``program`` are the flags that make a shared library and an executable.  ``runner`` is the
-    argument list before the program's path (an emulator), or empty.  ``headers`` are included,
-    ``prelude`` is C text put after them.
+    argument list before the program's path (an emulator), or empty.  ``start`` is C text of a
+    program without a C library, or empty: how it reads, writes, ends and begins.  ``headers`` are
+    included, ``prelude`` is C text put after them.
     """
 
     compiler: tuple[str, ...]
@@ -143,6 +144,7 @@ class Toolchain:
     shared: tuple[str, ...] = ("-shared", "-fPIC")
     program: tuple[str, ...] = ()
     runner: tuple[str, ...] = ()
+    start: str = ""
     headers: tuple[str, ...] = ()
     prelude: str = ""
 

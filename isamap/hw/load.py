@@ -235,7 +235,10 @@ def _merged_units(
 
 
 def _merge_toolchain(chain: tuple[Document, ...], collector: Collector) -> Toolchain | None:
-    """Flags, headers and prelude add up, the most basic first; the rest is the nearest given."""
+    """Headers, prelude and the flags of one compiler add up, the most basic first.
+
+    The rest is the nearest given.
+    """
     given = [(document, d) for document in chain if (d := document.model.toolchain) is not None]
     if not given:
         return None
@@ -244,12 +247,14 @@ def _merge_toolchain(chain: tuple[Document, ...], collector: Collector) -> Toolc
     if not compiler or not compiler[0].strip():
         message = "'compiler' is missing"
         collector.add(fail("E105", message, given[0][0].span("toolchain")))
+    own = next((n for n, m in enumerate(models, 1) if m.compiler is not None), len(models))
     return Toolchain(
         compiler=compiler or (),
-        flags=_sum(models, "flags"),
+        flags=_sum(models[:own], "flags"),
         shared=next((m.shared for m in models if m.shared is not None), ("-shared", "-fPIC")),
         program=next((m.program for m in models if m.program is not None), ()),
         runner=next((m.runner for m in models if m.runner is not None), ()),
+        start=next((m.start for m in models if m.start is not None), ""),
         headers=tuple(dict.fromkeys(_sum(models, "headers"))),
         prelude="\n".join(m.prelude.strip("\n") for m in reversed(models) if m.prelude),
     )

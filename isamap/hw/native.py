@@ -1,11 +1,11 @@
 """This machine: which CPU features it has, and whether a description's code can run on it."""
 
 import re
-import shutil
 from pathlib import Path
 
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.shipped import read_shipped, shipped_names
+from isamap.hw.tools import find_tool
 
 _CPUINFO = Path("/proc/cpuinfo")
 
@@ -27,13 +27,13 @@ def runnable(accelerator: Accelerator) -> str | None:
     if toolchain is None:
         return f"{accelerator.name} has no toolchain"
     if toolchain.runner:
-        if shutil.which(toolchain.runner[0]) is None:
+        if find_tool(toolchain.runner[0]) is None:
             return f"the runner '{toolchain.runner[0]}' is not installed"
     else:
         missing = [f for f in accelerator.features if f not in cpu_features()]
         if missing:
             return f"this CPU lacks {', '.join(missing)}"
-    if shutil.which(toolchain.compiler[0]) is None:
+    if find_tool(toolchain.compiler[0]) is None:
         return f"the compiler '{toolchain.compiler[0]}' is not installed"
     return None
 

@@ -258,6 +258,11 @@ class ToolchainModel(Model):
     shared: Words | None = Field(None, description="make a shared library")
     program: Words | None = Field(None, description="make an executable")
     runner: Words | None = Field(None, description="put before the executable's path")
+    start: Text | None = Field(
+        None,
+        description="C text of an executable without a C library: isamap_read, isamap_write, "
+        "isamap_end and the entry, which calls isamap_main",
+    )
     headers: Words = Field((), description="headers included at the top")
     prelude: Text = Field("", description="C text put after the headers")
 

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Sequence
+from importlib.resources import as_file
 from pathlib import Path
 
 from isamap.diagnostics import ToolError, fail
@@ -19,6 +20,8 @@ from isamap.emit.program import program_text
 from isamap.emit.repeat import shared_text
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator, Toolchain
+from isamap.hw.tools import located
+from isamap.resources import shipped
 from isamap.run.process import command_text, run_limited
 
 COMPILE_SECONDS = 120.0
@@ -72,7 +75,12 @@ def build_program(
     """
     tools = require_toolchain(accelerator)
     text = program_text(source)
-    return _build(text, source.entry, "", tools, tools.program, folder, timeout)
+    if not tools.start:
+        return _build(text, source.entry, "", tools, tools.program, folder, timeout)
+    text += f"\n{tools.start}\n#include <isamap_runtime.h>\n"
+    with as_file(shipped("hwdesc") / "freestanding") as headers:
+        options = ("-ffreestanding", "-nostdlib", "-isystem", str(headers), *tools.program)
+        return _build(text, source.entry, "", tools, options, folder, timeout)
 
 
 def _build(
@@ -100,7 +108,7 @@ def _build(
     text_file.replace(c_file)
     partial = home / f"{result.name}.{mine}"
     # The text stands before the options, which may name libraries.
-    command = [*tools.compiler, str(c_file), "-o", str(partial), *options]
+    command = [*located(tools.compiler), str(c_file), "-o", str(partial), *options]
     _compile(command, timeout, c_file)
     partial.replace(result)
     return result

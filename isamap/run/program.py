@@ -10,6 +10,7 @@ from isamap.diagnostics import ToolError, fail
 from isamap.emit.program import BAD_INPUT, MAGIC, NO_MEMORY
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
+from isamap.hw.tools import located
 from isamap.run.arguments import check_arrays
 from isamap.run.build import require_toolchain
 from isamap.run.outcome import Crash
@@ -33,7 +34,7 @@ def run_program(
     """
     runner = require_toolchain(accelerator).runner
     check_arrays(source, arrays, symbols)
-    command = [*runner, str(path)]
+    command = [*located(runner), str(path)]
     try:
         finished = run_limited(command, seconds, _input(source, arrays, symbols, threads))
     except OSError as error:

@@ -202,6 +202,17 @@ def test_registers_within_others_count_as_those() -> None:
     assert files == {"ymm": ("ymm", 1), "xmm": ("ymm", 1), "ymm2": ("ymm", 2), "reg": ("reg", 1)}
 
 
+def test_another_compiler_has_flags_of_its_own() -> None:
+    inherited, other = (load_hardware(name).toolchain for name in ("x86_avx2", "aarch64_neon"))
+    assert inherited is not None
+    assert other is not None
+    assert {"-fno-predictive-commoning", "-mavx2"} <= set(inherited.flags)
+    assert "-fno-predictive-commoning" not in other.flags
+    assert other.compiler == ("zig", "cc")
+    assert "isamap_end" in other.start
+    assert not inherited.start
+
+
 def test_the_published_schema_is_fresh(request: pytest.FixtureRequest) -> None:
     text = json.dumps(json_schema(), indent=2) + "\n"
     path = ROOT / "hwdesc" / "schema.json"

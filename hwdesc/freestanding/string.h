@@ -1,0 +1,9 @@
+/* What a program of isamap, or a compiler on its own account, needs of <string.h>, where there is no
+   C library. */
+#pragma once
+#include <stddef.h>
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+void *memmove(void *to, const void *from, size_t bytes);
+void *memset(void *to, int byte, size_t bytes);
+int memcmp(const void *one, const void *other, size_t bytes);

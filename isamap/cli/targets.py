@@ -1,0 +1,68 @@
+"""``isamap targets``: compilers and emulators for machines other than this one."""
+
+import json
+
+import click
+
+from isamap.cli.progress import progress
+from isamap.cli.tables import table
+
+_INSTALL = """Fetch what descriptions need to be compiled and run: all of them, or those named.
+
+Compilers and emulators come from the Python Package Index and from Debian, into a
+folder of your own ($ISAMAP_TOOLS, else isamap/tools in $XDG_DATA_HOME or ~/.local/share).
+Nothing is installed system-wide, and nothing needs root. Offline they work on.
+"""
+
+
+@click.group("targets", help="Compilers and emulators of machines other than this one.")
+def command() -> None:
+    """Hold the commands below."""
+
+
+@command.command("install", help=_INSTALL)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+def install_tools(names: tuple[str, ...]) -> int:
+    """Fetch, and say what was fetched; return the exit code."""
+    from isamap.hw.load import load_hardware
+    from isamap.targets.install import install
+    from isamap.targets.state import needed, targets
+
+    machines = [needed(load_hardware(name)) for name in names]
+    tools = machines or [target.tools for target in targets()]
+    lacking = dict.fromkeys(t.name for own in tools for t in own if not t.is_there)
+    with progress() as tell:
+        found = install(list(lacking), tell) if lacking else ()
+    rows = [(one.name, one.version, f"{one.bytes / 1e6:.0f} MB", one.source) for one in found]
+    if rows:
+        click.echo("\n".join(table(("tool", "version", "size", "from"), rows, frozenset({2}))))
+    else:
+        click.echo("all tools are there")
+    return 0
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def list_targets(as_json: bool) -> None:
+    """List the machines that are compiled and run by tools, and what is missing."""
+    from isamap.targets.state import targets
+
+    found = targets()
+    if as_json:
+        documents = [
+            {
+                "name": one.name,
+                "runnable": not one.missing,
+                "tools": {tool.name: tool.version for tool in one.tools},
+                "missing": one.missing or None,
+                "enable": one.remedy or None,
+            }
+            for one in found
+        ]
+        click.echo(json.dumps(documents, indent=2))
+        return
+    rows = []
+    for one in found:
+        tools = ", ".join(f"{t.name} {t.version}" if t.version else t.name for t in one.tools)
+        rows.append((one.name, tools, one.missing or "runs here", one.remedy))
+    click.echo("\n".join(table(("target", "tools", "here", "to enable it"), rows)))

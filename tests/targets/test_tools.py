@@ -1,0 +1,130 @@
+"""Where tools are found, whether they will do, and how they are fetched."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from isamap.diagnostics import ToolError
+from isamap.hw.catalogue import Tool, catalogue
+from isamap.hw.load import load_hardware
+from isamap.hw.tools import find_tool, located, tools_folder
+from isamap.targets import install
+from isamap.targets.state import needed, targets
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of tools, and nothing on the PATH but what scripts need."""
+    (tmp_path / "tools" / "bin").mkdir(parents=True)
+    (tmp_path / "path").mkdir()
+    monkeypatch.setenv("ISAMAP_TOOLS", str(tmp_path / "tools"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:/bin:/usr/bin")
+    return tmp_path
+
+
+def script(path: Path, version: str, status: int = 0) -> None:
+    path.write_text(f"#!/bin/sh\necho '{path.name} version {version} (Debian)'\nexit {status}\n")
+    path.chmod(0o755)
+
+
+def test_the_folder_is_where_users_keep_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ISAMAP_TOOLS", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert tools_folder() == Path("/data/isamap/tools")
+
+
+def test_the_own_folder_comes_before_the_path(folder: Path) -> None:
+    assert find_tool("qemu-nothing") is None
+    assert located(["qemu-nothing", "-cpu", "max"]) == ["qemu-nothing", "-cpu", "max"]
+    script(folder / "path" / "qemu-nothing", "1.0")
+    assert find_tool("qemu-nothing") == str(folder / "path" / "qemu-nothing")
+    own = folder / "tools" / "bin" / "qemu-nothing"
+    script(own, "1.0")
+    assert located(["qemu-nothing", "x"]) == [str(own), "x"]
+    assert located([]) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "there"), [("10.0.2", True), ("10.0", True), ("7.2.13", False), ("11.1", True)]
+)
+def test_a_tool_of_the_path_will_do_if_it_is_not_too_old(
+    folder: Path, version: str, there: bool
+) -> None:
+    script(folder / "path" / "zig", "0.17.0")
+    script(folder / "path" / "qemu-aarch64", version)
+    zig, emulator = needed(load_hardware("aarch64_neon"))
+    assert zig.is_there
+    assert (emulator.version, emulator.is_there) == (version, there)
+    (target,) = (one for one in targets() if one.name == "aarch64_neon")
+    assert bool(target.missing) != there
+    assert target.remedy == ("" if there else "isamap targets install aarch64_neon")
+
+
+def test_what_does_not_run_is_not_there(folder: Path) -> None:
+    script(folder / "path" / "zig", "0.17.0", status=1)
+    zig, emulator = needed(load_hardware("aarch64_neon"))
+    assert zig.version is None
+    assert not zig.is_there
+    assert emulator.path is None
+
+
+def test_a_machine_of_this_cpu_needs_no_tools() -> None:
+    assert needed(load_hardware("x86_avx2")) == ()
+    assert needed(load_hardware("gemm16")) == ()
+
+
+def test_every_tool_says_where_it_is_from() -> None:
+    for name, tool in catalogue().items():
+        assert bool(tool.pip) != bool(tool.debian), name
+        assert bool(tool.debian) == bool(tool.file and tool.suites), name
+
+
+def test_on_another_system_the_message_says_what_to_do(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(install, "_release", lambda: "noble")
+    with pytest.raises(ToolError, match="qemu-aarch64 is fetched on Debian") as caught:
+        install.install(["qemu-aarch64"], lambda _: None)
+    assert "on the PATH" in (caught.value.diagnostics[0].hint or "")
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb makes the package")
+def test_a_package_is_unpacked_checked_and_recorded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = folder / "package"
+    (package / "DEBIAN").mkdir(parents=True)
+    (package / "DEBIAN" / "control").write_text(
+        "Package: qemu-user\nVersion: 10.0\nArchitecture: all\nMaintainer: nobody\nDescription: x\n"
+    )
+    (package / "usr" / "bin").mkdir(parents=True)
+    script(package / "usr" / "bin" / "qemu-aarch64", "10.0.9")
+    archive = folder / "qemu-user_10.0_all.deb"
+    subprocess.run(["dpkg-deb", "-b", package, archive], check=True, capture_output=True)
+    monkeypatch.setattr(install, "_release", lambda: "bookworm")
+    monkeypatch.setattr(install, "_KEYRING", archive)
+    monkeypatch.setattr(install, "_fetched", lambda *_: archive)
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/apt-get")
+    (found,) = install.install(["qemu-aarch64"], lambda _: None)
+    assert (found.name, found.version) == ("qemu-aarch64", "10.0.9")
+    assert json.loads((folder / "tools" / "installed.json").read_text()).keys() == {"qemu-aarch64"}
+    assert subprocess.run([folder / "tools" / "bin" / "qemu-aarch64"], check=False).returncode == 0
+
+
+def test_a_command_that_fails_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = Tool(what="x", least="1", version=("v",), pip="no-such-package-of-anybody")
+    monkeypatch.setattr(install, "catalogue", lambda: {"x": tool})
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(ToolError, match="E530"):
+        install.install(["x"], lambda _: None)
+
+
+def test_what_was_fetched_before_stays_recorded(folder: Path) -> None:
+    one, other = (install.Installed(name, "1", "here", 1) for name in ("a", "b"))
+    install._record(tools_folder(), [one])
+    install._record(tools_folder(), [other])
+    assert json.loads((tools_folder() / "installed.json").read_text()).keys() == {"a", "b"}

@@ -232,8 +232,9 @@ OTHERS = ("x86_avx512",)
 
 
 def native_names() -> list[str]:
-    """Return the shipped descriptions that have a toolchain, own or inherited."""
-    return [name for name in shipped_names() if load_hardware(name).toolchain is not None]
+    """Return the shipped descriptions whose code this CPU might run itself."""
+    tools = {name: load_hardware(name).toolchain for name in shipped_names()}
+    return [name for name, own in tools.items() if own is not None and not own.runner]
 
 
 def check_templates(accelerator: Accelerator, inherited: frozenset[str], folder: Path) -> int:

@@ -316,7 +316,7 @@ def by_preference(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]
     known = [(a.estimate, a.schedule, a.spread) for a in found if a.estimate and a.schedule]
     least = min((estimate.cycles for estimate, _, _ in known), default=0.0)
 
-    def rank(item: tuple[Estimate, StatementSchedule, int]) -> tuple[float, float, float, int]:
+    def rank(item: tuple[Estimate, StatementSchedule, int]) -> tuple[int, float, float, int]:
         estimate, schedule, wide = item
         if estimate.cycles > ALIKE * least:
             return 1, estimate.cycles, estimate.busy, wide

@@ -60,12 +60,12 @@ def _options(header: Any, path: Path) -> Options:
     if header["sampler"] not in SAMPLERS or not objectives:
         raise ValueError("sampler")
     trials, seconds, threads = header["trials"], header["seconds"], header["threads"]
-    if not (trials is None or (is_count(trials) and trials)) or not (
-        seconds is None or is_time(seconds)
-    ):
-        raise ValueError("budget")
-    if (trials is None and seconds is None) or not (is_count(threads) and threads):
+    counts = [threads, *([] if trials is None else [trials])]
+    is_bounded = trials is not None or seconds is not None
+    if not is_bounded or not all(is_count(n) and n for n in counts):
         raise ValueError("budget or threads")
+    if seconds is not None and not is_time(seconds):
+        raise ValueError("seconds")
     budget = Budget(trials, seconds)
     settings = Settings(str(header["sampler"]), objectives, replayed=path)
     # Logs of before there were written schedules have none.

@@ -54,6 +54,9 @@ class StatementSchedule:
     prefetched.  With ``bypass`` results go to memory past the caches, where an instruction does
     that: their lines are not read before, and take no room; None leaves it to the rule.
 
+    ``pitches`` are, for each of these accesses, the elements from one row of its padded copy to the
+    next, 0 where rows follow each other.
+
     ``inside`` says for each of these accesses inside how many of the levels, counted from the
     outermost, its packed fragments are made: those of the iterations that are left there.  Accesses
     that it leaves out, all if it is empty, are packed before all loops.

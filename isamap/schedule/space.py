@@ -362,6 +362,9 @@ class _Maker:
                 raise _no(f"operand '{operands[n]}' cannot be {wanted}")
             kinds[n] = wanted
         inside: tuple[int, ...] = ()
+        pitches = treatments.pitches(self.starts[start].mapping, kinds)
+        if as_written and tuple(kinds) == self.starts[0].operands:
+            pitches = self.starts[0].pitches
         if as_written and (tuple(levels), tuple(kinds)) == self._loops_written():
             inside = self.starts[0].inside
         elif numbers.get("place", 0) == 0:
@@ -384,7 +387,7 @@ class _Maker:
             stream if stream >= 0 else self.starts[0].stream if as_written else None,
             inside=inside,
             early=early,
-            pitches=treatments.pitches(mapping, kinds),
+            pitches=pitches,
         )
 
     def _loops_written(self) -> tuple[tuple[Level, ...], tuple[Treatment, ...]]:

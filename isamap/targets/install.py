@@ -6,8 +6,8 @@ the Python Package Index by pip, into an environment of their own, which checks 
 
 import json
 import os
+import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from pathlib import Path
 from isamap.diagnostics import ToolError, fail
 from isamap.hw.catalogue import Tool, catalogue
 from isamap.hw.tools import tools_folder
-from isamap.run.process import run_limited
+from isamap.run.process import command_text, run_limited
 from isamap.targets.state import told_version
 
 _SECONDS = 600.0
@@ -64,8 +64,7 @@ def _from_pip(tools: dict[str, Tool], folder: Path, tell: Tell) -> list[Installe
         _run([str(python), "-m", "pip", "install", "-q", f"{tool.pip}>={tool.least}"])
         words = [str(python) if w == "python" else w for w in tool.command or (name,)]
         script = folder / "bin" / name
-        quoted = " ".join(f"'{word}'" for word in words)
-        script.write_text(f'#!/bin/sh\nexec {quoted} "$@"\n')
+        script.write_text(f'#!/bin/sh\nexec {command_text(words)} "$@"\n')
         script.chmod(0o755)
         found.append(_checked(name, tool, script, f"{tool.pip}, PyPI", _size(place)))
     return found
@@ -129,11 +128,9 @@ def _mirror() -> str:
 def _release() -> str:
     """Return the code name of this machine's release, '' if it has none."""
     try:
-        lines = Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
+        return platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     except OSError:
         return ""
-    known = dict(line.split("=", 1) for line in lines if "=" in line)
-    return known.get("VERSION_CODENAME", "").strip('"')
 
 
 def _checked(name: str, tool: Tool, place: Path, source: str, size: int) -> Installed:
@@ -161,5 +158,4 @@ def _run(command: Sequence[str], folder: Path | None = None) -> None:
         raise ToolError(fail("E530", f"cannot start {command[0]}: {error.strerror}")) from error
     if done.code != 0:
         told = done.stderr.strip()[-2000:] or f"it ended with status {done.code}"
-        shown = subprocess.list2cmdline(command[:6])
-        raise ToolError(fail("E530", f"{shown} failed: {told}"))
+        raise ToolError(fail("E530", f"{command_text(command)} failed: {told}"))

@@ -7,6 +7,7 @@ import pytest
 
 from isamap.diagnostics import ScheduleError, Source
 from isamap.ir.nodes import Kernel
+from isamap.ir.statements import bind_extents
 from isamap.lower.lower import lower
 from isamap.mapping.fragments.produce import Producers
 from isamap.pipeline.mapped import map_kernel
@@ -16,6 +17,7 @@ from isamap.pipeline.schedule_text import schedule_text
 from isamap.schedule.pitches import spread_rows
 from isamap.schedule.reader import parse_schedule, read_schedule
 from isamap.schedule.schedule import Schedule
+from isamap.schedule.space import space
 from isamap.text.load import parse_module
 from tests.lower.test_lowering import agrees, machine
 
@@ -116,3 +118,18 @@ def test_code_cannot_be_made_with_rows_that_overlap() -> None:
     wrong = Schedule((replace(own, pitches=(20, 0)),))
     with pytest.raises(ScheduleError, match="longer than 20"):
         lower(kernel, machine("x86_avx512"), wrong, Producers(machine("x86_avx512")))
+
+
+@pytest.mark.parametrize("clause", ["padded pitch 300", "padded"])
+def test_a_search_begins_with_the_pitch_that_is_written(clause: str) -> None:
+    kernel, hardware = rows(254), machine("x86_avx2")
+    schedule = written(kernel, f"operands X {clause}", "x86_avx2").schedule
+    points = space(
+        hardware,
+        bind_extents(kernel),
+        (schedule.statements,),
+        Producers(hardware),
+        like=schedule,
+        written=True,
+    )
+    assert points.build(points.first) == schedule

@@ -18,7 +18,7 @@ from isamap.mapping.compose.composed import Composed
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Mapping
 from isamap.mapping.tiles.shared import brought
-from isamap.schedule.copied import pack_aliased, pack_constants, pack_reused
+from isamap.schedule.copied import pack_aliased, pack_reused, pack_scattered
 from isamap.schedule.cut import cut
 from isamap.schedule.flows import Flow, early_flows
 from isamap.schedule.inside import packed_inside
@@ -68,7 +68,8 @@ def first_schedule(
     block = smallest if rank is None else blocks[min(rank, len(blocks) - 1)]
     better = pack_reused(shape, block, chosen, treatments)
     better = pack_aliased(shape, better, accelerator, treatments)
-    better = pack_constants(shape, block, better, accelerator, treatments)
+    order = order_outputs(shape)
+    better = pack_scattered(shape, block, better, accelerator, treatments, order)
     if better != chosen:
         chosen = better
         come, blocks = blocks_for(shape, chosen, accelerator, treatments)

@@ -1,6 +1,6 @@
 """What a statement can become by rewriting, and the contest for the best of that."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from isamap.ir.nodes import Kernel, Statement
 from isamap.rewrite.rule import Rewriting
@@ -54,6 +54,7 @@ class Contest:
     using: bool = False
     lighter: bool = True
     best: Candidate | None = None
+    offered: list[tuple[float, Candidate]] = field(default_factory=list)
 
     def limit(self, candidate: Candidate) -> float:
         """Return the cycles below which a candidate is better."""
@@ -77,6 +78,24 @@ class Contest:
 
     def offer(self, candidate: Candidate, cycles: float, busy: float) -> None:
         """Take a candidate if it is better."""
+        self.offered.append((cycles, candidate))
         lighter = self.lighter and cycles < self.reach(candidate) and busy * LIGHTER < self.busy
         if cycles < self.limit(candidate) or lighter:
             self.estimate, self.busy, self.best = cycles, busy, candidate
+
+    @property
+    def second(self) -> Candidate | None:
+        """The best that the same rules give in another way, if it does not take much longer.
+
+        A statement by itself may like other sizes than in rounds with the ones that follow it.
+        """
+        if self.best is None:
+            return None
+        rules = [one.rule for one in self.best.rewritings]
+        others = [
+            (cycles, number)
+            for number, (cycles, one) in enumerate(self.offered)
+            if one is not self.best and [r.rule for r in one.rewritings] == rules
+        ]
+        cycles, number = min(others, default=(self.estimate * FURTHER, -1))
+        return self.offered[number][1] if cycles < self.estimate * FURTHER else self.best

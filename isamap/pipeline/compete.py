@@ -99,8 +99,9 @@ def compete(
     current = _rewritten(current, rewriter, None, _limits(current, choice, symbols))
     if not current.rewritings:
         return Competed(kernel, enumerations, choice, (), current.refused)
+    written = choice
     if current.rewritings != before.rewritings:
-        written, choice = choice, first(current.kernel, current.enumerations)
+        choice = first(current.kernel, current.enumerations)
         if choice is None or not choice.estimate.is_below(written.estimate):
             # What works less does not pay here: without that, once more.
             rewriter.lighter = False
@@ -110,9 +111,22 @@ def compete(
                 choice = first(current.kernel, current.enumerations)
             if not current.rewritings:
                 return Competed(kernel, enumerations, choice, (), current.refused)
+    if choice is not None and _in_rounds(choice):
+        # Each was rewritten by itself; rounds that fit a nearer cache may want other sizes.
+        rewriter.second = True
+        other = _rewritten(before, rewriter, None, _limits(before, written, symbols))
+        if other.rewritings != current.rewritings:
+            found = first(other.kernel, other.enumerations)
+            if found is not None and found.estimate.is_below(choice.estimate):
+                current, choice = other, found
     return Competed(
         current.kernel, current.enumerations, choice, current.rewritings, current.refused
     )
+
+
+def _in_rounds(choice: Choice) -> bool:
+    """Return whether statements share an outermost loop."""
+    return any(choice.schedule.companions(n) for n in range(len(choice.schedule.statements)))
 
 
 def _with_notes(fault: NoMappingError, refused: Sequence[str]) -> NoMappingError:

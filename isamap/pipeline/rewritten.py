@@ -53,11 +53,12 @@ class Limits:
 
 @dataclass(slots=True)
 class Rewriter:
-    """Looks for better kernels."""
+    """Looks for better kernels; with ``second`` for the best of another way that is close."""
 
     costs: Costs
     chosen: Sequence[str] | None = None
     lighter: bool = True
+    second: bool = False
     refused: list[str] = field(default_factory=list)
     _rules: tuple[Named, ...] | None = None
 
@@ -101,7 +102,7 @@ class Rewriter:
         for _ in range(LONGEST):
             frontier = list(self._reached(frontier, contest, seen))
             self._compete(frontier, contest)
-        return contest.best
+        return contest.second if self.second else contest.best
 
     def _compete(self, reached: Sequence[Candidate], contest: Contest) -> None:
         """Let candidates compete with the best so far."""

@@ -279,3 +279,19 @@ def test_rules_that_were_refused_are_told_where_no_code_can_be_made(tmp_path: Pa
         "no instruction that writes s32[4, 4] in t computes A[m, k] + B[k, l]" in n for n in notes
     )
     assert any(n.startswith("not rewritten by contract: 'max(x, y) + z = ") for n in notes)
+
+
+def test_statements_in_rounds_may_be_rewritten_in_another_way_than_each_by_itself() -> None:
+    """A row of its own wants several registers of partial results; rows side by side want one."""
+    text = (
+        "in X : f32[1024, 1024]; out Y : f32[1024, 1024]; local M : f32[1024]",
+        "M[r] max= X[r, c]; Y[r, c] = exp(X[r, c] - M[r])",
+    )
+    machine = load_hardware("x86_avx512")
+    alone = make_report(
+        _kernel("in X : f32[1024, 1024]; out M : f32[1024]", text[1].split(";")[0]), machine
+    )
+    both = make_report(_kernel(*text), machine)
+    assert both.result.schedule.companions(0)
+    notes = [report.result.rewritings[0].note.split(" of ")[0] for report in (alone, both)]
+    assert notes == ["16 partial results", "64 partial results"]

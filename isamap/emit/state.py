@@ -31,9 +31,19 @@ class State:
         used |= {s.within for s in every if s.name in used and s.within is not None}
         return cls([storage for storage in every if storage.name in used])
 
+    @property
+    def permits(self) -> tuple[str, ...]:
+        """The conditions without which something may not be used, each once."""
+        return tuple(dict.fromkeys(s.permit for s in self.storages if s.permit))
+
     def permit_lines(self) -> list[str]:
         """Return the statements that end a call where something may not be used."""
-        return [f"if (!({s.permit})) return {REFUSED};" for s in self.storages if s.permit]
+        return [f"if (!({permit})) return {REFUSED};" for permit in self.permits]
+
+    @property
+    def attributes(self) -> str:
+        """The text before each function that uses the registers, ended by a space."""
+        return "".join(f"{s.function} " for s in self.storages if s.function)
 
     def enter_lines(self) -> list[str]:
         """Return the statements of a thread before it uses the registers."""

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 from isamap.hw.accelerator import Accelerator
-from isamap.hw.shipped import read_shipped, shipped_names
+from isamap.hw.shipped import shipped_names, shipped_source
 from isamap.hw.tools import find_tool
+from isamap.hw.yaml_nodes import plain, read_nodes
 
 _CPUINFO = Path("/proc/cpuinfo")
 
@@ -43,9 +44,10 @@ def best_shipped() -> str:
     present = cpu_features()
     best, most = "portable_c", -1
     for name in shipped_names():
-        model = read_shipped(name).model
+        content = plain(read_nodes(shipped_source(name)))
         # A description without a toolchain of its own inherits one, or is simulated only.
-        compiles = model.toolchain is not None and not model.toolchain.runner
-        if compiles and present.issuperset(model.features) and len(model.features) > most:
-            best, most = name, len(model.features)
+        toolchain, features = content.get("toolchain"), content.get("features", [])
+        compiles = toolchain is not None and "runner" not in toolchain
+        if compiles and present.issuperset(features) and len(features) > most:
+            best, most = name, len(features)
     return best

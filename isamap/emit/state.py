@@ -42,8 +42,9 @@ class State:
 
     @property
     def attributes(self) -> str:
-        """The text before each function that uses the registers, ended by a space."""
-        return "".join(f"{s.function} " for s in self.storages if s.function)
+        """The attributes of each function that uses the registers, each once and with a space."""
+        found = dict.fromkeys(word for s in self.storages for word in s.function)
+        return "".join(f"{word} " for word in found)
 
     def enter_lines(self) -> list[str]:
         """Return the statements of a thread before it uses the registers."""

@@ -36,8 +36,8 @@ class Storage:
 
     C text that code with registers of the storage needs: ``permit`` is an expression, looked at
     once in each call, that is 0 where they cannot be used; ``enter`` and ``leave`` are statements
-    that each thread executes before it uses them and after; ``function`` stands before each
-    function that uses them.
+    that each thread executes before it uses them and after; ``function`` are attributes
+    of the functions that use them.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Storage:
     permit: str = ""
     enter: str = ""
     leave: str = ""
-    function: str = ""
+    function: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,7 @@ def _storage(document: Document, name: str, model: StorageModel) -> Storage:
         permit=model.permit.strip(),
         enter=model.enter.strip("\n"),
         leave=model.leave.strip("\n"),
-        function=model.function.strip(),
+        function=model.function,
         span=document.key_span("storages", name),
     )
 
@@ -295,6 +295,8 @@ def _merge_entries(
     chain: tuple[Document, ...], machine: Machine, collector: Collector
 ) -> tuple[Entry, ...]:
     merged: dict[str, Entry] = {}
+    lacking: dict[str, Span] = {}
+    known: set[str] = set()
     for document in chain:
         entries: list[tuple[int, Entry]] = []
         for index, model in enumerate(document.model.instructions):
@@ -312,7 +314,15 @@ def _merge_entries(
                 raise HardwareError(fail("E123", message, span))
         collector.extend(check_unique(entries, document))
         for _, entry in entries:
-            merged.setdefault(entry.name, entry)
+            names = {entry.name, entry.instruction.generic or entry.name}
+            known |= names & lacking.keys()
+            if not names & lacking.keys():
+                merged.setdefault(entry.name, entry)
+        for number, name in enumerate(document.model.without):
+            lacking.setdefault(name, document.span("without", number))
+    for name in (name for name in lacking if name not in known):
+        message = f"no instruction '{name}' is inherited"
+        collector.add(fail("E129", message, lacking[name], "'isamap hw show' lists them"))
     return tuple(merged.values())
 
 

@@ -239,8 +239,8 @@ class StorageModel(Model):
         "", description="registers: C statements of each thread before it uses them"
     )
     leave: Text = Field("", description="registers: C statements of each thread when it is done")
-    function: Text = Field(
-        "", description="registers: C attributes of the functions that use them, put before each"
+    function: Words = Field(
+        (), description="registers: C attributes of the functions that use them, put before each"
     )
 
 
@@ -326,6 +326,7 @@ class DescriptionModel(Model):
     storages: dict[Name, StorageModel] = Field(
         default_factory=dict, description="storages, nearest to the units first"
     )
+    without: Words = Field((), description="inherited instructions that this machine lacks")
     instructions: tuple[InstructionModel, ...] = Field((), description="what the machine can do")
     toolchain: ToolchainModel | None = Field(
         None, description="compiler and runner; without one the machine is simulated"

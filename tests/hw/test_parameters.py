@@ -109,6 +109,16 @@ def test_parameters_are_inherited_and_may_be_declared_again(path: str) -> None:
     assert caught.value.diagnostics[0].hint == "it is one of 512, 1024"
 
 
+def test_what_a_machine_lacks_is_not_inherited(tmp_path: Path) -> None:
+    (tmp_path / "less.yaml").write_text(
+        "format: 1\nname: less\nextends: portable_c\nwithout: [c_mac, c_add_f32]\n"
+    )
+    entries = {entry.name for entry in load_hardware(str(tmp_path / "less.yaml")).entries}
+    everything = {entry.name for entry in load_hardware("portable_c").entries}
+    assert {name for name in everything - entries if not name.startswith("c_mac_")} == {"c_add_f32"}
+    assert "c_mac_s8" in everything - entries
+
+
 def test_what_there_is_not_cannot_be_chosen(path: str) -> None:
     with pytest.raises(HardwareError, match="no parameter 'LV'") as caught:
         load_hardware(f"{path}:LV=1")

@@ -77,6 +77,9 @@ void free(void *place)
     (void)place;
 }
 
+#undef memcpy
+#undef memset
+
 /* A compiler must not make calls of these functions out of their own loops. */
 #define ISAMAP_PLAIN __attribute__((used, noinline))
 #if defined(__clang__)

@@ -51,6 +51,10 @@ def _shown(machine: Accelerator, everything: bool) -> list[str]:
     ]
     if machine.features:
         lines += wrap(f"needs {', '.join(machine.features)}", "  ", "    ")
+    for p in machine.parameters:
+        values = ", ".join(map(str, p.values))
+        said = f"{p.name} = {p.value}{': ' * bool(p.what)}{p.what}, one of {values}"
+        lines += wrap(said, "  ", "    ")
     lines += ["", click.style("storages, the nearest first", bold=True)]
     lines += table(("name", "kind", "holds"), [_storage(s) for s in machine.storages])
     lines += ["", click.style("units", bold=True)]

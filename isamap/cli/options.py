@@ -126,7 +126,8 @@ def _with_kernel(command: _F, required: bool, hardware: bool = True) -> _F:
             required=hardware,
             metavar="HW",
             help="A description: a YAML file, a shipped name (see 'isamap hw list'), or 'native' "
-            "for the best shipped one that this CPU runs.",
+            "for the best shipped one that this CPU runs. ':VL=512' after it gives a parameter of "
+            "the description another value.",
         ),
         click.option(
             "--set",

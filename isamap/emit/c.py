@@ -44,16 +44,19 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
     prepared = _ahead(lowered, parameters)
     functions = _Writer(lowered, kernel, machine, entry, alignments).functions(parameters, prepared)
     requires = tuple(f"{index} >= 0" for index in lowered.requires)
-    asks = bool(State.of(lowered.body, machine).permit_lines())
+    permits = State.of(lowered.body, machine).permits
     return CSource(
         entry=entry,
         preamble=preamble_text(accelerator, functions),
         functions=functions,
-        header=header_text(entry, parameters, lowered.symbols, requires, kernel, prepared, asks),
+        header=header_text(
+            entry, parameters, lowered.symbols, requires, kernel, prepared, bool(permits)
+        ),
         parameters=parameters,
         symbols=lowered.symbols,
         requires=requires,
         ahead=prepared,
+        permits=permits,
     )
 
 
@@ -230,13 +233,14 @@ class _Writer:
         body.put(*state.leave_lines())
         if not is_shared:
             body.put("return 0;")
+            head = state.attributes + head
             return _function(head, _unused([*arguments.names, "threads"], body.out) + body.out)
         part = _unused([*arguments.names, "loops", "thread", "threads"], body.out) + body.out
         begin = [*checks, "if (threads < 1) threads = 1;"]
         begin += [*team.together_lines(name, arguments), "return 0;"]
         return "\n".join(
             [
-                _function(team.part_head(name, arguments), part),
+                _function(state.attributes + team.part_head(name, arguments), part),
                 team.share_text(name, arguments),
                 _function(head, [INDENT + line for line in begin]),
             ]

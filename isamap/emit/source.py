@@ -63,7 +63,7 @@ class CSource:
     what ``entry_prepare`` wrote and where it wrote it; -3 says that it is missing.
 
     ``preamble`` holds the includes and what the ``functions``, the kernel's own, need of the
-    description's prelude.
+    description's prelude.  ``permits`` are the C expressions of which none may be 0.
     """
 
     entry: str
@@ -74,6 +74,7 @@ class CSource:
     symbols: tuple[str, ...]
     requires: tuple[str, ...] = ()
     ahead: Ahead | None = None
+    permits: tuple[str, ...] = ()
 
     @property
     def taken(self) -> tuple[Parameter, ...]:
@@ -99,7 +100,10 @@ class CSource:
         if code == -3:
             return "what was prepared is missing"
         if code == -4:
-            return "this machine does not permit to use registers that the code needs"
+            told = " and ".join(f"'{permit}'" for permit in self.permits)
+            return (
+                f"this machine does not permit to use registers that the code needs: {told} fails"
+            )
         if 1 <= code <= len(self.requires):
             return f"'{self.requires[code - 1]}' does not hold"
         return f"the function returned {code}"

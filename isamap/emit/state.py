@@ -31,9 +31,20 @@ class State:
         used |= {s.within for s in every if s.name in used and s.within is not None}
         return cls([storage for storage in every if storage.name in used])
 
+    @property
+    def permits(self) -> tuple[str, ...]:
+        """The conditions without which something may not be used, each once."""
+        return tuple(dict.fromkeys(s.permit for s in self.storages if s.permit))
+
     def permit_lines(self) -> list[str]:
         """Return the statements that end a call where something may not be used."""
-        return [f"if (!({s.permit})) return {REFUSED};" for s in self.storages if s.permit]
+        return [f"if (!({permit})) return {REFUSED};" for permit in self.permits]
+
+    @property
+    def attributes(self) -> str:
+        """The attributes of each function that uses the registers, each once and with a space."""
+        found = dict.fromkeys(word for s in self.storages for word in s.function)
+        return "".join(f"{word} " for word in found)
 
     def enter_lines(self) -> list[str]:
         """Return the statements of a thread before it uses the registers."""

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Literal
 
 from isamap.diagnostics import Span
+from isamap.hw.parameters import Parameter
 from isamap.ir.constraint import Constraint
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Buffer, Instruction
@@ -35,7 +36,8 @@ class Storage:
 
     C text that code with registers of the storage needs: ``permit`` is an expression, looked at
     once in each call, that is 0 where they cannot be used; ``enter`` and ``leave`` are statements
-    that each thread executes before it uses them and after.
+    that each thread executes before it uses them and after; ``function`` are attributes
+    of the functions that use them.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Storage:
     permit: str = ""
     enter: str = ""
     leave: str = ""
+    function: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,8 @@ class Accelerator:
 
     ``clock`` is in Hz.  ``features`` are CPU features (names of /proc/cpuinfo) without which native
     code cannot run.  ``digest`` is a hash of the description's content; ``trusted`` says that its
-    templates and toolchain may be executed (shipped, or named with ``--trust``).
+    templates and toolchain may be executed (shipped, or named with ``--trust``).  ``parameters``
+    are the numbers that were chosen when it was loaded; they are filled in everywhere.
     """
 
     name: str
@@ -172,6 +176,7 @@ class Accelerator:
     trusted: bool = False
     path: str = ""
     version: int = 1
+    parameters: tuple[Parameter, ...] = ()
 
     def storage(self, name: str) -> Storage:
         """Return the storage called ``name``."""

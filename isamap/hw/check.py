@@ -19,6 +19,7 @@ _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
         frozenset({"count", "bits"}),
         frozenset(
             {"within", "types", "latency", "read", "write", "numbered", "permit", "enter", "leave"}
+            | {"function"}
         ),
     ),
     "scratchpad": (
@@ -280,7 +281,7 @@ def _check_template(
 ) -> Iterator[Diagnostic]:
     instruction = entry.instruction
     scalar = document.scalar("instructions", index, field)
-    known = template_names(instruction)
+    known = template_names(instruction) | document.parameters.keys()
     used = set()
     broken = False
     for token in scan(template):
@@ -307,7 +308,7 @@ def _check_template(
 
 
 def template_names(instruction: Instruction) -> frozenset[str]:
-    """Return what a template may name: operands, extents and type parameters."""
+    """Return what a template may name of an instruction: operands, extents, type parameters."""
     names = {operand.name for operand in instruction.places}
     names |= {extent.name for extent in instruction.extents}
     names |= {parameter for parameter, _ in instruction.types}

@@ -3,7 +3,8 @@
 import difflib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping as Names
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -18,6 +19,7 @@ from isamap.diagnostics import (
     fail,
 )
 from isamap.hw import schema
+from isamap.hw.parameters import check_parameters, filled, settle
 from isamap.hw.schema import DescriptionModel, InstructionModel
 from isamap.hw.units import shorten
 from isamap.hw.yaml_nodes import Mapping, Node, Scalar, Sequence, find, plain, read_nodes
@@ -26,11 +28,12 @@ from isamap.text.load import parse_instructions
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A description's file: its text, its nodes and its values."""
+    """A description's file: its text, its nodes, its values, and those of its parameters."""
 
     source: Source
     root: Mapping
     model: DescriptionModel
+    parameters: Names[str, int] = field(default_factory=dict)
 
     def span(self, *path: int | str) -> Span:
         """Return where the value at ``path`` stands, or the nearest enclosing value's place."""
@@ -53,25 +56,36 @@ class Document:
         return json.dumps(plain(self.root), sort_keys=True, ensure_ascii=True)
 
 
-def read_document(source: Source) -> Document:
-    """Return the validated document of a text; raise HardwareError with all of its faults."""
-    root = read_nodes(source)
+def read_document(
+    source: Source, root: Mapping | None = None, parameters: Names[str, int] | None = None
+) -> Document:
+    """Return the validated document of a text; raise HardwareError with all of its faults.
+
+    ``root`` is what :func:`read_nodes` gave of it.  ``parameters`` are the values of those that it
+    or another description of its chain declares; without them its own have their defaults.
+    """
+    root = root if root is not None else read_nodes(source)
+    if parameters is None:
+        parameters = {p.name: p.value for p in settle([root], {})}
     try:
-        model = DescriptionModel.model_validate(plain(root))
+        content = filled(plain(root), parameters)
+        model = DescriptionModel.model_validate(content, context=dict(parameters))
     except ValidationError as error:
         collector = Collector()
         for item in error.errors(include_url=False, include_context=True):
             collector.add(_diagnostic(item, root))
-        collector.extend(_semantics_faults(root))
+        collector.extend(_semantics_faults(root, parameters))
         raise HardwareError(collector.errors) from None
-    document = Document(source, root, model)
+    document = Document(source, root, model, parameters)
     if model.format != schema.FORMAT:
         message = f"format {model.format} is not known, this program reads {schema.FORMAT}"
         raise HardwareError(fail("E122", message, document.span("format")))
+    if faults := list(check_parameters(root)):
+        raise HardwareError(faults)
     return document
 
 
-def _semantics_faults(root: Mapping) -> list[Diagnostic]:
+def _semantics_faults(root: Mapping, parameters: Names[str, int]) -> list[Diagnostic]:
     """Return the faults of the instructions' texts in a file that is otherwise at fault too.
 
     Only where the file names its own storages, each by a key: else too much is unknown.
@@ -87,7 +101,7 @@ def _semantics_faults(root: Mapping) -> list[Diagnostic]:
         text = item.get("semantics") if isinstance(item, Mapping) else None
         if isinstance(text, Scalar) and text.excerpt is not None:
             try:
-                parse_instructions(text.excerpt, names)
+                parse_instructions(text.excerpt, names, parameters)
             except IsamapError as error:
                 faults += error.diagnostics
     return faults
@@ -145,6 +159,8 @@ def _model_at(path: tuple[int | str, ...]) -> type[BaseModel]:
             return InstructionModel
         case ("storages", *_):
             return schema.StorageModel
+        case ("parameters", *_):
+            return schema.ParameterModel
         case ("toolchain", *_):
             return schema.ToolchainModel
         case _:

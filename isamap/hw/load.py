@@ -3,11 +3,11 @@
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from isamap.diagnostics import Collector, HardwareError, IsamapError, Span, fail
+from isamap.diagnostics import Collector, HardwareError, IsamapError, Source, Span, fail
 from isamap.hw.accelerator import Accelerator, Entry, Storage, StorageKind, Toolchain, Unit
 from isamap.hw.check import (
     Machine,
@@ -20,9 +20,11 @@ from isamap.hw.check import (
 )
 from isamap.hw.document import Document, read_document
 from isamap.hw.native import best_shipped
+from isamap.hw.parameters import Parameter, fill, full_name, settle, split_name
 from isamap.hw.schema import DescriptionModel, InstructionModel, StorageModel, ToolchainModel
-from isamap.hw.shipped import read_shipped, shipped_names
-from isamap.hw.yaml_nodes import read_file
+from isamap.hw.shipped import shipped_names, shipped_source
+from isamap.hw.yaml_nodes import Mapping as Node
+from isamap.hw.yaml_nodes import Scalar, find, read_file, read_nodes
 from isamap.ir.nodes import Instruction
 from isamap.ir.statements import bind_lengths
 from isamap.resources import shipped
@@ -46,23 +48,39 @@ _DISTANCE: dict[StorageKind, int] = {
 def load_hardware(name_or_path: str, trust: bool = False) -> Accelerator:
     """Return the description of a shipped name, or of a file.
 
-    ``native`` is the best shipped description for this CPU.  Templates and toolchains of shipped
+    ``native`` is the best shipped description for this CPU; ``name:VL=512`` is one with another
+    value of a parameter.  Templates and toolchains of shipped
     descriptions may be executed, those of other files only with ``trust``.  Raises HardwareError
     with every fault of the file, each at its line and column.
     """
-    if name_or_path == "native":
-        name_or_path = best_shipped()
-    document, folder = _open(name_or_path)
-    chain = _chain(document, folder)
-    trusted = trust or folder is None
-    return _build(chain, trusted)
+    name, given = split_name(name_or_path)
+    source, folder = _open(best_shipped() if name == "native" else name)
+    files = _chain(source, folder)
+    parameters = settle([file.root for file in files], given)
+    values = {parameter.name: parameter.value for parameter in parameters}
+    chain = tuple(read_document(file.source, file.root, values) for file in files)
+    return _build(chain, parameters, trust or folder is None)
 
 
 # --- finding --------------------------------------------------------------------------------------
-def _open(name: str) -> tuple[Document, Path | None]:
-    """Return a description and the folder it lies in, None for a shipped one."""
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A description that is not yet validated."""
+
+    source: Source
+    root: Node
+
+    @property
+    def extends(self) -> str | None:
+        """What it extends; None where that is no text, of which validation tells."""
+        found = self.root.get("extends")
+        return found.text if isinstance(found, Scalar) else None
+
+
+def _open(name: str) -> tuple[Source, Path | None]:
+    """Return the text of a description and the folder it lies in, None for a shipped one."""
     if name in shipped_names():
-        return read_shipped(name), None
+        return shipped_source(name), None
     if "\0" in name:
         raise HardwareError(fail("E100", "the name of a file holds a NUL character"))
     if not name or (
@@ -77,29 +95,27 @@ def _open(name: str) -> tuple[Document, Path | None]:
     if isinstance(home, Path) and path.resolve().parent == home.resolve():
         own = path.name.removesuffix(".yaml")
         if own in shipped_names():
-            return read_shipped(own), None
-    return read_document(read_file(path)), path.parent
+            return shipped_source(own), None
+    return read_file(path), path.parent
 
 
-def _chain(document: Document, folder: Path | None) -> tuple[Document, ...]:
-    """Return the document and those that it extends, the most basic last."""
-    chain = [document]
-    names = [document.model.name]
-    while (wanted := chain[-1].model.extends) is not None:
-        span = chain[-1].span("extends")
+def _chain(source: Source, folder: Path | None) -> tuple[_File, ...]:
+    """Return the description and those that it extends, the most basic last."""
+    chain = [_File(source, read_nodes(source))]
+    while (wanted := chain[-1].extends) is not None:
+        span = find(chain[-1].root, ("extends",))[0].span
         if len(chain) >= _MAX_CHAIN:
             raise HardwareError(fail("E109", f"more than {_MAX_CHAIN} descriptions extended", span))
         parent, folder = _parent(wanted, folder, span)
-        if any(parent.source.name == known.source.name for known in chain):
+        if any(parent.name == known.source.name for known in chain):
             raise HardwareError(fail("E109", f"'{wanted}' extends itself", span))
-        chain.append(parent)
-        names.append(parent.model.name)
+        chain.append(_File(parent, read_nodes(parent)))
     return tuple(chain)
 
 
-def _parent(wanted: str, folder: Path | None, span: Span) -> tuple[Document, Path | None]:
+def _parent(wanted: str, folder: Path | None, span: Span) -> tuple[Source, Path | None]:
     if wanted in shipped_names():
-        return read_shipped(wanted), None
+        return shipped_source(wanted), None
     beside = Path(wanted)
     if folder is None or beside.name != wanted or wanted in ("", ".", ".."):
         message = f"'{wanted}' cannot be extended: no shipped description has this name"
@@ -109,11 +125,13 @@ def _parent(wanted: str, folder: Path | None, span: Span) -> tuple[Document, Pat
         message = f"there is no description '{wanted}', shipped or in this folder"
         hint = f"shipped are: {', '.join(shipped_names())}"
         raise HardwareError(fail("E109", message, span, hint))
-    return read_document(read_file(folder / beside)), folder
+    return read_file(folder / beside), folder
 
 
 # --- building -------------------------------------------------------------------------------------
-def _build(chain: tuple[Document, ...], trusted: bool) -> Accelerator:
+def _build(
+    chain: tuple[Document, ...], parameters: tuple[Parameter, ...], trusted: bool
+) -> Accelerator:
     collector = Collector()
     own = chain[0].model
     storages = _merge_storages(chain, collector)
@@ -132,8 +150,9 @@ def _build(chain: tuple[Document, ...], trusted: bool) -> Accelerator:
         raise HardwareError(collector.errors)
     assert isinstance(clock, Fraction)
     return Accelerator(
-        name=own.name,
+        name=full_name(own.name, parameters),
         title=own.title,
+        parameters=parameters,
         storages=storages,
         units=tuple(Unit(name, count) for name, count in units.items() if name not in merged),
         entries=entries,
@@ -142,11 +161,18 @@ def _build(chain: tuple[Document, ...], trusted: bool) -> Accelerator:
         cores=_whole(chain, "cores"),
         issue=_whole(chain, "issue"),
         features=tuple(dict.fromkeys(f for d in reversed(chain) for f in d.model.features)),
-        digest=hashlib.sha256("\n".join(d.content for d in chain).encode()).hexdigest(),
+        digest=_digest(chain, parameters),
         trusted=trusted,
         path=chain[0].source.name,
         version=own.format,
     )
+
+
+def _digest(chain: tuple[Document, ...], parameters: tuple[Parameter, ...]) -> str:
+    """Return a hash of what is written and of what was chosen."""
+    chosen = (f"{parameter.name}={parameter.value}" for parameter in parameters)
+    parts = [*(document.content for document in chain), *chosen]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _inherited(chain: tuple[Document, ...], field: str) -> object:
@@ -202,6 +228,7 @@ def _storage(document: Document, name: str, model: StorageModel) -> Storage:
         permit=model.permit.strip(),
         enter=model.enter.strip("\n"),
         leave=model.leave.strip("\n"),
+        function=model.function,
         span=document.key_span("storages", name),
     )
 
@@ -268,6 +295,8 @@ def _merge_entries(
     chain: tuple[Document, ...], machine: Machine, collector: Collector
 ) -> tuple[Entry, ...]:
     merged: dict[str, Entry] = {}
+    lacking: dict[str, Span] = {}
+    known: set[str] = set()
     for document in chain:
         entries: list[tuple[int, Entry]] = []
         for index, model in enumerate(document.model.instructions):
@@ -278,14 +307,22 @@ def _merge_entries(
                 entry = _entry(document.model, model, instruction, machine)
                 entry = replace(entry, constraints=constraints)
                 collector.extend(check_entry(document, index, entry, machine))
-                entries.append((index, entry))
+                entries.append((index, _filled(entry, document.parameters)))
             if len(merged) + len(entries) > _MAX_INSTRUCTIONS:
                 message = f"more than {_MAX_INSTRUCTIONS} instructions"
                 span = document.span("instructions", index)
                 raise HardwareError(fail("E123", message, span))
         collector.extend(check_unique(entries, document))
         for _, entry in entries:
-            merged.setdefault(entry.name, entry)
+            names = {entry.name, entry.instruction.generic or entry.name}
+            known |= names & lacking.keys()
+            if not names & lacking.keys():
+                merged.setdefault(entry.name, entry)
+        for number, name in enumerate(document.model.without):
+            lacking.setdefault(name, document.span("without", number))
+    for name in (name for name in lacking if name not in known):
+        message = f"no instruction '{name}' is inherited"
+        collector.add(fail("E129", message, lacking[name], "'isamap hw show' lists them"))
     return tuple(merged.values())
 
 
@@ -298,7 +335,8 @@ def _instructions(
         collector.add(fail("E110", message, scalar.span, "write it as a block: 'semantics: |'"))
         return ()
     try:
-        found = parse_instructions(scalar.excerpt, frozenset(machine.storages))
+        storages = frozenset(machine.storages)
+        found = parse_instructions(scalar.excerpt, storages, document.parameters)
     except IsamapError as error:
         collector.extend(error.diagnostics)
         return ()
@@ -306,6 +344,12 @@ def _instructions(
         message = "expected 'instruction NAME { ... }', found no instruction"
         collector.add(fail("E118", message, scalar.span))
     return tuple(map(bind_lengths, found))
+
+
+def _filled(entry: Entry, values: Mapping[str, int]) -> Entry:
+    """Return an instruction with the parameters of the description in its templates replaced."""
+    emit, bypass = (t if t is None else fill(t, values) for t in (entry.emit, entry.bypass))
+    return replace(entry, emit=emit, bypass=bypass)
 
 
 def _entry(

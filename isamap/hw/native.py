@@ -2,12 +2,15 @@
 
 import re
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from isamap.hw.accelerator import Accelerator
-from isamap.hw.shipped import read_shipped, shipped_names
+from isamap.hw.shipped import shipped_names, shipped_source
 from isamap.hw.tools import find_tool
+from isamap.hw.yaml_nodes import plain, read_nodes
 
 _CPUINFO = Path("/proc/cpuinfo")
+Content: TypeAlias = dict[str, Any]
 
 
 def cpu_features() -> frozenset[str]:
@@ -43,9 +46,24 @@ def best_shipped() -> str:
     present = cpu_features()
     best, most = "portable_c", -1
     for name in shipped_names():
-        model = read_shipped(name).model
+        chain = _chain(name)
         # A description without a toolchain of its own inherits one, or is simulated only.
-        compiles = model.toolchain is not None and not model.toolchain.runner
-        if compiles and present.issuperset(model.features) and len(model.features) > most:
-            best, most = name, len(model.features)
+        features = chain[0].get("features", [])
+        compiles = "toolchain" in chain[0] and not _runner(chain)
+        if compiles and present.issuperset(features) and len(features) > most:
+            best, most = name, len(features)
     return best
+
+
+def _chain(name: str) -> list[Content]:
+    """Return the contents of a shipped description and of those that it extends, its own first."""
+    chain = [plain(read_nodes(shipped_source(name)))]
+    while (parent := chain[-1].get("extends")) is not None:
+        chain.append(plain(read_nodes(shipped_source(parent))))
+    return chain
+
+
+def _runner(chain: list[Content]) -> object:
+    """Return the nearest runner, None if there is none."""
+    tools = [content.get("toolchain", {}) for content in chain]
+    return next((own["runner"] for own in tools if "runner" in own), None)

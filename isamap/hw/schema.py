@@ -15,15 +15,18 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationInfo,
     WithJsonSchema,
 )
 
 from isamap.hw.units import (
+    WRITTEN,
     Dimension,
     parse_quantity,
     parse_whole,
     quantity_pattern,
     shorten,
+    with_values,
 )
 from isamap.ir.dtype import DTYPES
 
@@ -62,8 +65,13 @@ def _words(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-def _whole(value: object) -> int:
-    return parse_whole(_text(value))
+def _whole(value: object, info: ValidationInfo) -> int:
+    return parse_whole(_number(value, info))
+
+
+def _number(value: object, info: ValidationInfo) -> str:
+    """Return the text of a number, parameters of the description replaced by their values."""
+    return with_values(_text(value), info.context or {})
 
 
 def _positive(value: Fraction) -> Fraction:
@@ -91,8 +99,8 @@ def _flag(value: object) -> bool:
     return text == "true"
 
 
-def _whole_bytes(value: object) -> int:
-    size = parse_quantity(_text(value), "bytes")
+def _whole_bytes(value: object, info: ValidationInfo) -> int:
+    size = parse_quantity(_number(value, info), "bytes")
     if size.denominator != 1 or size < 1:
         raise ValueError(f"expected a whole number of bytes, at least 1, found {value}")
     return int(size)
@@ -105,7 +113,10 @@ def _power_of_two(value: int) -> int:
 
 
 def _quantity(dimension: Dimension) -> BeforeValidator:
-    return BeforeValidator(lambda value: parse_quantity(_text(value), dimension))
+    def read(value: object, info: ValidationInfo) -> Fraction:
+        return parse_quantity(_number(value, info), dimension)
+
+    return BeforeValidator(read)
 
 
 def _quantity_schema(dimension: Dimension, bare: bool = False) -> WithJsonSchema:
@@ -126,7 +137,14 @@ Count: TypeAlias = Annotated[
     int,
     BeforeValidator(_whole),
     AfterValidator(_at_least_one),
-    WithJsonSchema({"type": "integer", "minimum": 1}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1},
+                {"type": "string", "pattern": f"^{WRITTEN}$"},
+            ]
+        }
+    ),
 ]
 Flag: TypeAlias = Annotated[bool, BeforeValidator(_flag), WithJsonSchema({"type": "boolean"})]
 Power: TypeAlias = Annotated[
@@ -221,6 +239,17 @@ class StorageModel(Model):
         "", description="registers: C statements of each thread before it uses them"
     )
     leave: Text = Field("", description="registers: C statements of each thread when it is done")
+    function: Words = Field(
+        (), description="registers: C attributes of the functions that use them, put before each"
+    )
+
+
+class ParameterModel(Model):
+    """A number of the machine that is chosen when the description is loaded."""
+
+    what: Text = Field("", description="what it is, for people")
+    default: Count = Field(description="its value unless another one is asked for")
+    values: tuple[Count, ...] = Field(description="the values that it can have")
 
 
 class InstructionModel(Model):
@@ -283,6 +312,10 @@ class DescriptionModel(Model):
     cores: Count | None = Field(None, description="cores that run at the same time")
     issue: Count | None = Field(None, description="instructions started per cycle and core")
     features: Words = Field((), description="CPU features (/proc/cpuinfo) that the code needs")
+    parameters: dict[Name, ParameterModel] = Field(
+        default_factory=dict,
+        description="numbers chosen when it is loaded: factors in numbers, {NAME} in texts",
+    )
     units: dict[Name, Count] = Field(
         default_factory=dict, description="execution units and how many there are of each"
     )
@@ -293,6 +326,7 @@ class DescriptionModel(Model):
     storages: dict[Name, StorageModel] = Field(
         default_factory=dict, description="storages, nearest to the units first"
     )
+    without: Words = Field((), description="inherited instructions that this machine lacks")
     instructions: tuple[InstructionModel, ...] = Field((), description="what the machine can do")
     toolchain: ToolchainModel | None = Field(
         None, description="compiler and runner; without one the machine is simulated"

@@ -1,6 +1,6 @@
 """The descriptions that ship with isamap."""
 
-from isamap.hw.document import Document, read_document
+from isamap.diagnostics import Source
 from isamap.hw.yaml_nodes import decode
 from isamap.resources import shipped
 
@@ -11,7 +11,7 @@ def shipped_names() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml")))
 
 
-def read_shipped(name: str) -> Document:
-    """Return the document of a shipped description."""
+def shipped_source(name: str) -> Source:
+    """Return the text of a shipped description."""
     data = (shipped("hwdesc") / f"{name}.yaml").read_bytes()
-    return read_document(decode(f"hwdesc/{name}.yaml", data))
+    return decode(f"hwdesc/{name}.yaml", data)

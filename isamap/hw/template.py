@@ -35,6 +35,11 @@ def scan(template: str) -> tuple[Placeholder | Stray, ...]:
     return tuple(found)
 
 
+def scan_plain(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with the placeholders that have a value replaced; all else stays as it is."""
+    return _TOKEN.sub(lambda match: values.get(match[1] or "", match[0]), text)
+
+
 def render(template: str, values: Mapping[str, str]) -> str:
     """Return the template with every placeholder replaced; a missing value is a KeyError."""
 

@@ -4,14 +4,18 @@ Everything is exact.  A unit says its dimension; each field names the dimension 
 """
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Literal
 
 Dimension = Literal["bytes", "bytes/cycle", "frequency", "cycles", "energy", "area"]
 
 _DECIMAL = r"[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?"
-NUMBER = rf"-?{_DECIMAL}(?:/[0-9]{{1,18}})?"
-"""The pattern of a number."""
+NUMBER = rf"-?{_DECIMAL}(?: ?[*/] ?{_DECIMAL})*"
+"""The pattern of a number: one, or a product or quotient of several."""
+_FACTOR = rf"(?:{_DECIMAL}|[A-Za-z_][A-Za-z0-9_]*)"
+WRITTEN = rf"-?{_FACTOR}(?: ?[*/] ?{_FACTOR})*"
+"""The pattern of a number as it is written: parameters of the description may be factors."""
 
 _UNITS: dict[Dimension, dict[str, Fraction]] = {
     "bytes": {
@@ -44,6 +48,11 @@ _EXAMPLES: dict[Dimension, str] = {
     "area": "an area such as '350 um2'",
 }
 
+UNIT_NAMES = frozenset(
+    part for units in _UNITS.values() for unit in units for part in unit.split("/")
+)
+"""The words that units are made of."""
+
 _BARE: frozenset[Dimension] = frozenset({"cycles"})
 """Dimensions whose unit may be left out, because the field's name implies it."""
 
@@ -59,17 +68,28 @@ def parse_number(text: str) -> Fraction:
     """Return a number: decimal, with an exponent, or a ratio such as ``1/3``."""
     if not _NUMBER.fullmatch(text.strip()):
         raise UnitError(f"expected a number such as 0.5 or 1/3, found '{shorten(text)}'")
-    decimal, _, divisor = text.strip().partition("/")
-    if divisor and not int(divisor):
-        raise UnitError(f"division by zero in '{text}'")
-    return Fraction(decimal) / int(divisor or 1)
+    first, *factors = re.split(r"\s*([*/])\s*", text.strip())
+    found = Fraction(first)
+    for operator, factor in zip(factors[::2], map(Fraction, factors[1::2]), strict=True):
+        if operator == "/" and not factor:
+            raise UnitError(f"division by zero in '{text}'")
+        found = found * factor if operator == "*" else found / factor
+    return found
 
 
 def parse_whole(text: str) -> int:
     """Return a whole number that is not negative."""
-    if not re.fullmatch(r"[0-9]{1,18}", text.strip(), re.ASCII):
+    if not re.fullmatch(rf"[0-9]{{1,18}}(?: ?[*/] ?{_DECIMAL})*", text.strip(), re.ASCII):
         raise UnitError(f"expected a whole number, found '{shorten(text)}'")
-    return int(text)
+    found = parse_number(text)
+    if found.denominator != 1:
+        raise UnitError(f"expected a whole number, '{shorten(text)}' is {found}")
+    return int(found)
+
+
+def with_values(text: str, values: Mapping[str, int]) -> str:
+    """Return the text of a number or quantity with parameters replaced by their values."""
+    return re.sub(r"[A-Za-z_]\w*", lambda m: str(values.get(m[0], m[0])), text, flags=re.ASCII)
 
 
 def parse_quantity(text: str, dimension: Dimension) -> Fraction:
@@ -93,7 +113,7 @@ def quantity_pattern(dimension: Dimension) -> str:
     """Return a regular expression of the texts of a dimension, for editors."""
     units = "|".join(unit.replace("/", " ?/ ?") for unit in _UNITS[dimension])
     unit = rf"(?: ?(?:{units}))?" if dimension in _BARE else rf" ?(?:{units})"
-    return rf"^{NUMBER}{unit}$"
+    return rf"^{WRITTEN}{unit}$"
 
 
 def shorten(text: str) -> str:

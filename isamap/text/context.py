@@ -1,6 +1,6 @@
 """What names mean within one definition, and where its errors go."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -43,14 +43,16 @@ class Declared:
 class Scope:
     """The names of a kernel, an instruction or a program.
 
-    ``known`` are the extents with a number, ``derived`` those that are expressions of symbols.
-    ``broken`` are names whose declaration is wrong: nothing more is said about them.
-    ``limits`` takes the questions that the solver left open.
+    ``constants`` are names that stand for numbers.  ``known`` are the extents with a number,
+    ``derived`` those that are expressions of symbols.  ``broken`` are names whose declaration is
+    wrong: nothing more is said about them.  ``limits`` takes the questions that the solver left
+    open.
     """
 
     places: Places
     errors: Collector
     limits: Collector
+    constants: Mapping[str, int] = field(default_factory=dict)
     extents: dict[str, Extent] = field(default_factory=dict)
     known: dict[str, Index | int] = field(default_factory=dict)
     derived: dict[str, Index] = field(default_factory=dict)
@@ -85,6 +87,10 @@ class Scope:
         if (earlier := self.first.get(name.text)) is not None:
             note = self.note(f"{name.text} is declared here first", earlier)
             self.fail("E014", f"the name {name.text} is declared twice", name, notes=(note,))
+            return False
+        if name.text in self.constants:
+            message = f"{name.text} is a parameter of the description"
+            self.fail("E014", message, name, "choose another name")
             return False
         self.first[name.text] = name
         return True

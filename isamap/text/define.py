@@ -1,7 +1,7 @@
 """From the syntax of definitions to kernels, instructions and programs."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import cast
@@ -53,11 +53,15 @@ _DERIVED: Mapping[Damage, frozenset[str]] = {
 
 @dataclass(slots=True)
 class Reader:
-    """Reads the definitions of one file; errors and open questions go to its collectors."""
+    """Reads the definitions of one file; errors and open questions go to its collectors.
+
+    ``constants`` are names that stand for numbers everywhere.
+    """
 
     places: Places
     errors: Collector
     limits: Collector
+    constants: Mapping[str, int] = field(default_factory=dict)
 
     def kernel(self, definition: Definition, overrides: Mapping[str, int]) -> Kernel | None:
         """Return a kernel, or None after reporting what is wrong with it."""
@@ -136,7 +140,7 @@ class Reader:
         return Collector()
 
     def _scope(self, errors: Collector) -> Scope:
-        return Scope(self.places, errors, self.limits)
+        return Scope(self.places, errors, self.limits, self.constants)
 
     def _close(self, mine: Collector, definition: Definition) -> bool:
         """Hand over the errors of a definition; return whether it cannot be used."""

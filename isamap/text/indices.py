@@ -49,6 +49,8 @@ def _number(scope: Scope, node: Placed, text: str) -> Index | None:
 def _name(scope: Scope, node: Placed, name: str, extents_only: bool) -> Index | None:
     if name in scope.broken:
         return None
+    if name in scope.constants:
+        return const(scope.constants[name])
     if name in scope.derived:
         return scope.derived[name]
     if name in scope.extents:

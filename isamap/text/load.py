@@ -50,17 +50,19 @@ def parse_module(
     return _module([Parsed(file, places, True)], errors, overrides or {}, name)
 
 
-def parse_instructions(source: Source, storages: frozenset[str]) -> tuple[Instruction, ...]:
+def parse_instructions(
+    source: Source, storages: frozenset[str], constants: Mapping[str, int] | None = None
+) -> tuple[Instruction, ...]:
     """Read one block of semantics: instructions whose operands live in ``storages``.
 
-    An instruction with type parameters is returned once for every combination of them.
-    Errors are those of :func:`load_module`.
+    ``constants`` are names that stand for numbers.  An instruction with type parameters is returned
+    once for every combination of them.  Errors are those of :func:`load_module`.
     """
     errors = Collector()
     file, places = parse_text(source, errors)
     syntax = bool(errors.found)
     limits = Collector()
-    reader = Reader(places, errors, limits)
+    reader = Reader(places, errors, limits, constants or {})
     found: list[Instruction] = []
     for include in file.includes:
         span = places.span(include.start, include.end)

@@ -14,7 +14,8 @@ import pytest
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.hw.native import runnable
-from isamap.hw.shipped import read_shipped, shipped_names
+from isamap.hw.shipped import shipped_names, shipped_source
+from isamap.hw.yaml_nodes import plain, read_nodes
 from isamap.interp.call import execute
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Instruction, Op
@@ -259,7 +260,7 @@ def check_templates(accelerator: Accelerator, inherited: frozenset[str], folder:
 def test_templates_do_what_their_statements_say(name: str, tmp_path: Path) -> None:
     accelerator = load_hardware(name)
     inherited = frozenset[str]()
-    if (parent := read_shipped(name).model.extends) is not None:
+    if (parent := plain(read_nodes(shipped_source(name))).get("extends")) is not None:
         inherited = frozenset(entry.name for entry in load_hardware(parent).entries)
     assert check_templates(accelerator, inherited, tmp_path) > (20 if parent in OTHERS else 100)
 

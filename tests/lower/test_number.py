@@ -103,6 +103,25 @@ def test_each_thread_enters_and_leaves_once() -> None:
         assert part.index("tile_enter()") < part.index("tile_mac(") < part.index("tile_leave()")
 
 
+def test_functions_that_use_the_registers_have_their_attributes(tmp_path: Path) -> None:
+    path = tmp_path / "marked.yaml"
+    text = FILE.read_text(encoding="utf-8").replace(
+        "    numbered: true\n", "    numbered: true\n    function: [MARK, MARK, OTHER]\n"
+    )
+    path.write_text(text.replace("prelude: |", "flags: [-DMARK=, -DOTHER=]\n  prelude: |"))
+    marked = isamap.load_hardware(str(path), trust=True)
+    mm = """kernel mm(N = 40) {
+      in A : f32[N, N]  in B : f32[N, N]  out C : f32[N, N]  C[m, n] += A[m, k] * B[k, n] }"""
+    (kernel,) = parse_module(mm, "t.ir").kernels
+    one = text_of(map_kernel(kernel, marked))
+    assert one.count("MARK OTHER int mm(") == one.count("MARK") == 1
+    two = text_of(map_kernel(kernel, marked, Options(threads=2)))
+    assert two.count("MARK OTHER static void mm_part(") == two.count("MARK") == 1
+    a, b = operands(40, 40, 40)
+    compiled = map_kernel(kernel, marked).compile()
+    np.testing.assert_array_equal(compiled(A=a, B=b)["C"], a @ b)
+
+
 def test_a_kernel_without_these_registers_knows_nothing_of_them() -> None:
     text = "kernel add(N = 9) { in X : f32[N]  out Y : f32[N]  Y[n] = X[n] + 1 }"
     (kernel,) = parse_module(text, "t.ir").kernels
@@ -122,7 +141,7 @@ def test_a_machine_that_refuses_says_so(tmp_path: Path) -> None:
     assert result.source is not None
     assert "-4 if the machine does not permit to use registers" in result.source.header
     a, b = operands(8, 8, 8)
-    with pytest.raises(IsamapError, match="does not permit to use registers"):
+    with pytest.raises(IsamapError, match=r"use registers .* 'tile_permitted\(\)' fails"):
         result.compile()(A=a, B=b)
 
 

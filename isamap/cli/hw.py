@@ -61,17 +61,12 @@ def _shown(machine: Accelerator, everything: bool) -> list[str]:
     lines += wrap(", ".join(f"{u.name} x{u.count}" for u in machine.units) or "none")
     lines += ["", click.style("instructions", bold=True)]
     headings = ("name", "operands, and what it computes", "cycles", "latency")
-    listed = machine.entries if everything else _own(machine)
+    listed = machine.entries if everything else machine.own_entries
     lines += table(headings, [row for e in listed for row in _rows(e)], frozenset({2, 3}))
     if (rest := len(machine.entries) - len(listed)) > 0:
         text = f"and {rest} of the description that it extends (--all lists them)"
         lines += wrap(text, "    ")
     return lines
-
-
-def _own(machine: Accelerator) -> tuple[Entry, ...]:
-    """Return the instructions that the description's own file holds."""
-    return tuple(e for e in machine.entries if e.span is None or e.span.source.name == machine.path)
 
 
 def _storage(storage: Storage) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""``isamap targets``: compilers and emulators for machines other than this one."""
+"""``isamap targets``: machines other than this one, their tools, and tests of descriptions."""
 
 import json
 
@@ -15,7 +15,25 @@ Nothing is installed system-wide, and nothing needs root. Offline they work on.
 """
 
 
-@click.group("targets", help="Compilers and emulators of machines other than this one.")
+class _Group(click.Group):
+    """The commands of this file, and one that is imported when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), "test"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name != "test":
+            return super().get_command(ctx, cmd_name)
+        from isamap.cli.targets_test import command as test
+
+        return test
+
+
+@click.group(
+    "targets",
+    cls=_Group,
+    help="Compilers and emulators of machines other than this one; tests of descriptions.",
+)
 def command() -> None:
     """Hold the commands below."""
 

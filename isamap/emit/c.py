@@ -60,6 +60,16 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
     )
 
 
+def function_text(lowered: LoweredKernel, machine: Machine, kernel: Kernel) -> str:
+    """Return the functions of ``lowered``, called by its name, without what precedes them.
+
+    Errors are those of :func:`emit_c`.
+    """
+    alignments = _alignments(lowered, machine)
+    parameters = _parameters(kernel, alignments)
+    return _Writer(lowered, kernel, machine, lowered.name, alignments).functions(parameters, None)
+
+
 def preamble_text(accelerator: Accelerator, functions: str | None = None) -> str:
     """Return what precedes the functions of kernels on ``accelerator``.
 

@@ -19,7 +19,7 @@ BAD_INPUT = 101
 NO_MEMORY = 102
 """Exit status of a program that gets no memory."""
 
-_SUPPORT = """\
+SUPPORT = """\
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -65,7 +65,10 @@ static int64_t isamap_get_number(void)
     isamap_get(&value, 1, sizeof value);
     return value;
 }
+"""
+"""How a program reads and writes numbers and elements."""
 
+_ROOM = """\
 /* Memory that begins at a cache line. */
 static void *isamap_room_for(size_t bytes)
 {
@@ -78,7 +81,7 @@ static void *isamap_room_for(size_t bytes)
 
 def program_text(source: CSource) -> str:
     """Return the whole C file of the program."""
-    return f"{source.text}\n{_SUPPORT}\n{_main(source)}"
+    return f"{source.text}\n{SUPPORT}\n{_ROOM}\n{_main(source)}"
 
 
 def _main(source: CSource) -> str:

@@ -10,6 +10,7 @@ from isamap.hw.parameters import Parameter
 from isamap.ir.constraint import Constraint
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Buffer, Instruction
+from isamap.ir.numeric import Numeric
 
 StorageKind = Literal["registers", "scratchpad", "cache", "memory", "immediate"]
 
@@ -86,6 +87,7 @@ class Entry:
     ``align`` gives the bytes to which an operand in memory must be aligned.  ``same`` are operands
     that must be one register, ``constraints`` what must hold of axes and extents at every use.
     ``bypass`` is the template of the same store past the caches, for what is not soon used again.
+    ``numeric`` says which bits come out where the statements leave that open.
     """
 
     instruction: Instruction
@@ -101,6 +103,7 @@ class Entry:
     same: tuple[str, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     bypass: str | None = None
+    numeric: Numeric | None = None
 
     @property
     def overwritten(self) -> str | None:
@@ -213,6 +216,11 @@ class Accelerator:
     def entry(self, name: str) -> Entry:
         """Return the entry of the instruction called ``name``."""
         return next(e for e in self.entries if e.name == name)
+
+    @property
+    def own_entries(self) -> tuple[Entry, ...]:
+        """The instructions that the description's own file holds."""
+        return tuple(e for e in self.entries if e.span is None or e.span.source.name == self.path)
 
     def register_type(self, storage: str, dtype: DType) -> str:
         """Return the C type of a register of ``storage`` that holds ``dtype``."""

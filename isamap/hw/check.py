@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from isamap.diagnostics import Diagnostic, Span, fail
 from isamap.hw.accelerator import Entry, Storage
 from isamap.hw.document import Document
+from isamap.hw.numeric import check_numeric
 from isamap.hw.schema import InstructionModel, StorageModel
 from isamap.hw.template import Placeholder, Stray, scan
 from isamap.hw.yaml_nodes import Scalar
@@ -134,6 +135,7 @@ def check_entry(
         yield from _check_operand(entry, operand, machine, operand.span or place)
     yield from _check_align(document, index, entry, machine)
     yield from _check_same(document, index, entry)
+    yield from check_numeric(document, index, entry)
     for field, template in (("emit", entry.emit), ("bypass", entry.bypass)):
         if template is not None:
             yield from _check_template(document, index, entry, field, template)

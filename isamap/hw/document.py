@@ -155,6 +155,8 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
 
 def _model_at(path: tuple[int | str, ...]) -> type[BaseModel]:
     match path:
+        case ("instructions", _, "numeric", *_):
+            return schema.NumericModel
         case ("instructions", *_):
             return InstructionModel
         case ("storages", *_):

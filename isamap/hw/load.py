@@ -20,6 +20,7 @@ from isamap.hw.check import (
 )
 from isamap.hw.document import Document, read_document
 from isamap.hw.native import best_shipped
+from isamap.hw.numeric import numeric_of
 from isamap.hw.parameters import Parameter, fill, full_name, settle, split_name
 from isamap.hw.schema import DescriptionModel, InstructionModel, StorageModel, ToolchainModel
 from isamap.hw.shipped import shipped_names, shipped_source
@@ -374,6 +375,7 @@ def _entry(
         energy=model.energy,
         area=model.area,
         same=model.same,
+        numeric=numeric_of(model),
         source=model.source or description.source,
         span=instruction.span,
     )

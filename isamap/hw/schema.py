@@ -252,6 +252,27 @@ class ParameterModel(Model):
     values: tuple[Count, ...] = Field(description="the values that it can have")
 
 
+class NumericModel(Model):
+    """How an instruction adds and rounds floats, where its statement leaves that open."""
+
+    fused: Flag = Field(False, description="a product that is added is not rounded first")
+    sums: dict[Name, Literal["ascending", "descending", "apart", "halves", "pairs"]] = Field(
+        default_factory=dict,
+        description="how terms are added over reduction variables, the outermost first",
+    )
+    groups: dict[Name, Count] = Field(
+        default_factory=dict,
+        description="so many neighbouring terms over a variable have a sum of their own",
+    )
+    zero: Flag = Field(False, description="a sum of its own begins with zero, not with a term")
+    rounding: Literal["nearest", "odd"] = Field(
+        "nearest", description="of each step in f32: to the nearest (ties to even), or to odd"
+    )
+    flush: Flag = Field(
+        False, description="subnormal f32 are zero in the arguments and results of each step"
+    )
+
+
 class InstructionModel(Model):
     """One machine operation, or a family of them over type parameters."""
 
@@ -273,6 +294,9 @@ class InstructionModel(Model):
     )
     constraints: Words = Field(
         (), description="what must hold of axes and extents at every use, as in 'k % 4 == 0'"
+    )
+    numeric: NumericModel | None = Field(
+        None, description="which bits come out where the statement leaves that open"
     )
     energy: Energy | None = Field(None, description="energy of one, as in '12 pJ'")
     area: Area | None = Field(None, description="silicon area, as in '350 um2'")

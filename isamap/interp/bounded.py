@@ -50,11 +50,13 @@ class Bounded:
 
     ``approximate`` lets quotients and transcendental functions have that relative error besides;
     ``distribute`` lets products of sums be sums of products.  ``products`` is a relative error that
-    products of floats may have besides their rounding.
+    products of floats may have besides their rounding.  Sums and products are off by so many
+    ``roundoffs`` of their type, 1 where they round to the nearest.
     """
 
     permissions: Permissions
     products: float = 0.0
+    roundoffs: int = 1
 
     def carrier(self, dtype: DType) -> np.dtype[Any]:
         """Return a structured type."""
@@ -128,7 +130,7 @@ class Bounded:
         if op == "+" and dtype.is_float:
             size = total["m"] + total["e"]
             # One more term for what the sum starts from.
-            rounding = terms * (float(dtype.epsilon) * size + _tiny(dtype))
+            rounding = terms * (self._step(dtype) * size + _tiny(dtype))
             total[...] = self._rounded(total["v"], total["e"], rounding, size, dtype)
             total["m"] = np.abs(total["v"]) + total["e"]
 
@@ -163,6 +165,10 @@ class Bounded:
         return self._make(np.where(certain, beyond, v), bound, size, dtype)
 
     # --- operations -------------------------------------------------------------------------------
+    def _step(self, dtype: DType) -> float:
+        """Return the relative error of a sum or product."""
+        return self.roundoffs * float(dtype.epsilon)
+
     def _unit(self, op: str, dtype: DType) -> float:
         allowed = self.permissions.approximate
         more = float(allowed) if allowed is not None and op in _APPROXIMATED else 0.0
@@ -171,14 +177,14 @@ class Bounded:
     def _sum(self, plain: Function, a: Values, b: Values, dtype: DType) -> Values:
         v, e = plain(a["v"], b["v"]), a["e"] + b["e"]
         size = a["m"] + b["m"] if self.permissions.reassociate else np.abs(v)
-        return self._rounded(v, e, float(dtype.epsilon) * (size + e), size + e, dtype)
+        return self._rounded(v, e, self._step(dtype) * (size + e), size + e, dtype)
 
     def _product(self, a: Values, b: Values, dtype: DType) -> Values:
         v = a["v"] * b["v"]
         x, y = np.abs(a["v"]), np.abs(b["v"])
         e = _times(x, b["e"]) + _times(y, a["e"]) + _times(a["e"], b["e"])
         size = _times(a["m"], b["m"]) if self.permissions.distribute else np.abs(v)
-        rounding = (float(dtype.epsilon) + self.products) * (size + e) + _tiny(dtype)
+        rounding = (self._step(dtype) + self.products) * (size + e) + _tiny(dtype)
         exact = self._rounded(v, e, rounding, np.abs(v) + e, dtype)
         exact["m"] = np.maximum(size, exact["m"])
         return exact

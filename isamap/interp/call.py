@@ -6,7 +6,7 @@ a few numpy operations.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any, TypeAlias, assert_never
 
@@ -96,7 +96,11 @@ class Plan:
         self._reads: dict[str, list[Values]] = {name: [] for name in self.names}
         self._writes: dict[str, list[Values]] = {name: [] for name in self.names}
         self._steps = [self._statement(s) for s in instruction.statements]
-        self.footprints = {n: self._footprint(instruction.operand(n)) for n in self.names}
+
+    @cached_property
+    def footprints(self) -> Mapping[str, Footprint]:
+        """What is touched of each operand, by name."""
+        return {n: self._footprint(self.instruction.operand(n)) for n in self.names}
 
     def run(self, places: list[Place]) -> None:
         """Execute the statements; ``places`` are in the order of the operands.
@@ -167,8 +171,10 @@ class Plan:
         if outside.any():
             raise CallFault(f"{self.instruction.name} writes outside its operand {target.buffer}")
         flat = np.broadcast_to(addresses, tuple(n for _, _, n in box)).reshape(-1)
-        self._writes[target.buffer].append(np.unique(flat))
-        if not is_strided(target, self.symbols) or len(np.unique(flat)) < len(flat):
+        # Most are written in order, and sorting them would be most of the work.
+        written = flat if (flat[1:] > flat[:-1]).all() else np.unique(flat)
+        self._writes[target.buffer].append(written)
+        if not is_strided(target, self.symbols) or len(written) < len(flat):
             rounds = occurrences(flat)
             return lambda places, value, combine: _scatter(
                 places[at], flat, rounds, box, value, combine

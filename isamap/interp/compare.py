@@ -57,16 +57,18 @@ def compare(
     exact: bool = False,
     computed: Kernel | None = None,
     error: Fraction | None = None,
+    roundoffs: int = 1,
 ) -> Comparison:
     """Compare all outputs of a kernel with the interpreter's; ``arrays`` are the inputs.
 
     Integers must be equal, and so must floats if ``exact``, or if no evaluation rounds.  Arrays of
     ``actual`` may be flat.  ``computed`` is the kernel that gave them, where that is another one
     which equals this one in exact arithmetic: then its roundings count as well.  ``error`` is a
-    relative error that products of floats may have besides.  Returns the worst buffer's finding.
+    relative error that products of floats may have besides; its sums and products may be off by
+    so many ``roundoffs`` each.  Returns the worst buffer's finding.
     """
     values = bind_symbols(kernel, symbols or {}, arrays)
-    run = _Run(kernel, computed or kernel, arrays, values, error)
+    run = _Run(kernel, computed or kernel, arrays, values, error, roundoffs)
     found = []
     for buffer in outputs_of(kernel):
         wanted = expected[buffer.name]
@@ -89,10 +91,11 @@ def compare_at(
     exact: bool = False,
     computed: Kernel | None = None,
     error: Fraction | None = None,
+    roundoffs: int = 1,
 ) -> Comparison:
     """Compare elements of one output at ``points``, one row of indices each; see compare."""
     values = bind_symbols(kernel, symbols or {}, arrays)
-    run = _Run(kernel, computed or kernel, arrays, values, error)
+    run = _Run(kernel, computed or kernel, arrays, values, error, roundoffs)
     return _compare(run, kernel.buffer(buffer), points, expected, actual, exact)
 
 
@@ -113,6 +116,7 @@ class _Run:
     arrays: Mapping[str, Values]
     symbols: Mapping[str, int]
     error: Fraction | None
+    roundoffs: int
 
     def is_fixed(self, name: str) -> bool:
         """Return whether every legitimate evaluation gives a buffer the same values."""
@@ -126,13 +130,15 @@ class _Run:
         if not len(chosen):
             return np.zeros(0)
         first = self._errors(self.kernel, buffer, points, chosen)
-        if self.computed is self.kernel:
+        if self.computed is self.kernel and self.roundoffs == 1:
             return first + first
-        return first + self._errors(self.computed, buffer, points, chosen)
+        return first + self._errors(self.computed, buffer, points, chosen, self.roundoffs)
 
-    def _errors(self, kernel: Kernel, buffer: Buffer, points: Values, chosen: Values) -> Values:
+    def _errors(
+        self, kernel: Kernel, buffer: Buffer, points: Values, chosen: Values, roundoffs: int = 1
+    ) -> Values:
         """Return how far any evaluation of a kernel is from the exact one at chosen elements."""
-        arithmetic = Bounded(kernel.permissions, float(self.error or 0))
+        arithmetic = Bounded(kernel.permissions, float(self.error or 0), roundoffs)
         cost = sum(size_of(box_of(s, self.symbols)) for s in kernel.statements)
         if cost <= _WHOLE_COST and len(chosen) * 16 > len(points):
             whole = interpret(kernel, self.arrays, self.symbols, arithmetic)[buffer.name]

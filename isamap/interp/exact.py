@@ -14,17 +14,17 @@ def fma(a: Values, b: Values, c: Values, dtype: DType) -> Values:
         return _fma64(*np.broadcast_arrays(a, b, c))
     x, y, z = (np.asarray(v).astype(F64) for v in (a, b, c))
     # The product of two significands of at most 24 bits is exact in float64.
-    return round_float(_to_nearest_ready(*_two_sum(x * y, z)), dtype)
+    return round_float(sticky(*two_sum(x * y, z)), dtype)
 
 
-def _two_sum(a: Values, b: Values) -> tuple[Values, Values]:
+def two_sum(a: Values, b: Values) -> tuple[Values, Values]:
     """Return the rounded sum and its error; their sum is exactly ``a + b``."""
     total = a + b
     of_b = total - a
     return total, (a - (total - of_b)) + (b - of_b)
 
 
-def _to_nearest_ready(total: Values, error: Values) -> Values:
+def sticky(total: Values, error: Values) -> Values:
     """Return ``total`` rounded to odd instead of to nearest, given its error."""
     bits = total.view(np.int64)
     fix = (error != 0) & np.isfinite(error) & (bits & 1 == 0) & np.isfinite(total)
@@ -49,10 +49,12 @@ def _two_product(a: Values, b: Values) -> tuple[Values, Values]:
 def _fma64(a: Values, b: Values, c: Values) -> Values:
     """Boldo and Melquiond's algorithm; extreme exponents are done with fractions."""
     high, low = _two_product(a, b)
-    middle, rest = _two_sum(c, low)
-    top, carry = _two_sum(high, middle)
-    result = np.array(top + _to_nearest_ready(*_two_sum(carry, rest)))
-    plain = a * b + c
+    middle, rest = two_sum(c, low)
+    top, carry = two_sum(high, middle)
+    result = np.array(top + sticky(*two_sum(carry, rest)))
+    # A product that is too large for the type is finite beside an infinite summand.
+    numbers = np.isfinite(a) & np.isfinite(b)
+    plain = np.where(numbers & np.isinf(c), c, a * b + c)
     finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
     result[...] = np.where(finite, result, plain)
     risky = finite & ~(_moderate(a) & _moderate(b) & _moderate(c) & _moderate(high))

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from isamap.emit.liveness import calls
 from isamap.interp.compare import Comparison, compare, compare_at
 from isamap.interp.points import interpret_at
 from isamap.interp.run import interpret
@@ -48,13 +49,27 @@ def _error(result: Result) -> Fraction | None:
     return sum((r.error for r in result.rewritings if r.error is not None), Fraction(0)) or None
 
 
+def _roundoffs(result: Result) -> int:
+    """Return how many unit roundoffs a step may be off: as many as with any instruction used."""
+    entries = {entry.name: entry.numeric for entry in result.accelerator.entries}
+    names = {call.instruction for call in calls(result.lowered.code)}
+    return max((n.roundoffs for name in names if (n := entries[name]) is not None), default=1)
+
+
 def _whole(result: Result, arrays: Arrays, symbols: Symbols, total: int) -> Comparer:
     expected = interpret(result.kernel, arrays, symbols)
     computed, error = _computed(result), _error(result)
 
     def check(outputs: Mapping[str, np.ndarray]) -> Check:
         found = compare(
-            result.kernel, arrays, expected, outputs, symbols, computed=computed, error=error
+            result.kernel,
+            arrays,
+            expected,
+            outputs,
+            symbols,
+            computed=computed,
+            error=error,
+            roundoffs=_roundoffs(result),
         )
         return Check(found.ok, found.compared, total, found.text)
 
@@ -82,6 +97,7 @@ def _sampled(result: Result, arrays: Arrays, symbols: Symbols, seed: int, total:
                 symbols,
                 computed=computed,
                 error=error,
+                roundoffs=_roundoffs(result),
             )
             for name in points
         ]

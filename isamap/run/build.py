@@ -73,14 +73,27 @@ def build_program(
 
     Errors are those of :func:`build_shared`.
     """
+    return build_text(program_text(source), source.entry, accelerator, folder, timeout)
+
+
+def build_text(
+    text: str,
+    name: str,
+    accelerator: Accelerator,
+    folder: Path | None = None,
+    timeout: float = COMPILE_SECONDS,
+) -> Path:
+    """Compile the text of a whole program called ``name`` to an executable and return its path.
+
+    Errors are those of :func:`build_shared`.
+    """
     tools = require_toolchain(accelerator)
-    text = program_text(source)
     if not tools.start:
-        return _build(text, source.entry, "", tools, tools.program, folder, timeout)
+        return _build(text, name, "", tools, tools.program, folder, timeout)
     text += f"\n{tools.start}\n#include <isamap_runtime.h>\n"
     with as_file(shipped("hwdesc") / "freestanding") as headers:
         options = ("-ffreestanding", "-nostdlib", "-isystem", str(headers), *tools.program)
-        return _build(text, source.entry, "", tools, options, folder, timeout)
+        return _build(text, name, "", tools, options, folder, timeout)
 
 
 def _build(

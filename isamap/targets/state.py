@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.catalogue import Tool, catalogue
+from isamap.hw.faults import older
 from isamap.hw.load import load_hardware, shipped_names
 from isamap.hw.native import runnable
 from isamap.hw.tools import find_tool
@@ -77,7 +78,7 @@ def _looked_up(name: str, tool: Tool) -> Needed:
     if path is None:
         return Needed(name, None, None, False)
     version = told_version(path, tool)
-    return Needed(name, path, version, version is None or _older(version, tool.least))
+    return Needed(name, path, version, version is None or older(version, tool.least))
 
 
 def told_version(path: str, tool: Tool) -> str | None:
@@ -88,10 +89,3 @@ def told_version(path: str, tool: Tool) -> str | None:
         return None
     match = re.search(r"\d+(?:\.\d+)+", done.stdout.decode(errors="replace"))
     return match[0] if match and done.code == 0 else None
-
-
-def _older(version: str, least: str) -> bool:
-    def numbers(text: str) -> list[int]:
-        return [int(part) for part in text.split(".")]
-
-    return numbers(version) < numbers(least)

@@ -91,6 +91,13 @@ def test_fma_of_float32_where_float64_would_round_twice() -> None:
     assert got == nearest(exact, DTYPES["f32"])
 
 
+def test_fma_of_a_product_that_is_too_large_with_an_infinity() -> None:
+    large = 2.0**1000
+    assert float(apply("fma", "f64", [-large], [large], [math.inf])[0]) == math.inf
+    assert float(apply("fma", "f64", [large], [large], [0.0])[0]) == math.inf
+    assert math.isnan(float(apply("fma", "f64", [math.inf], [1.0], [-math.inf])[0]))
+
+
 @pytest.mark.parametrize("name", FLOATS)
 @given(data=st.data())
 def test_square_roots_are_the_nearest(name: str, data: st.DataObject) -> None:

@@ -14,6 +14,7 @@ from isamap.interp.exactness import fixed_outputs
 from isamap.interp.inputs import random_inputs
 from isamap.interp.run import interpret
 from isamap.ir.nodes import Kernel
+from isamap.ir.numeric import Numeric
 from tests.interp.test_run import KERNELS, kernel
 from tests.properties.kernels import Case, cases
 
@@ -242,3 +243,20 @@ def test_chosen_elements_are_compared_alike(whole: int, monkeypatch: pytest.Monk
         found, arrays, "C", rows, expected, expected + np.array([0, 0, 0.01], np.float32)
     )
     assert (result.ok, result.where, result.compared) == (False, (2, 3), 3)
+
+
+@given(seed=st.integers(0, 200))
+def test_steps_rounded_to_odd_are_within_the_bound_that_says_so(seed: int) -> None:
+    found = kernel(PRODUCT.format("f32"))
+    arrays = rough(found, seed)
+    expected = interpret(found, arrays)
+    bound = error_bound(found, arrays)["C"]
+    # As far as 40 steps of two roundoffs each may be, beside what the interpreter is off.
+    for share, ok in ((1.45, True), (1.55, False)):
+        off = {"C": (expected["C"] + share * bound).astype(np.float32)}
+        assert (
+            compare(found, arrays, expected, off, roundoffs=Numeric(rounding="odd").roundoffs).ok
+            == ok
+        )
+    off = {"C": (expected["C"] + 1.1 * bound).astype(np.float32)}
+    assert not compare(found, arrays, expected, off).ok

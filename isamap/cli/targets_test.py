@@ -1,0 +1,138 @@
+"""``isamap targets test``: whether instructions do what their descriptions say."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from isamap.cli.progress import progress
+from isamap.cli.tables import wrap
+from isamap.targets.probe.finding import Finding
+from isamap.targets.table import Untested, verdict, write_tables
+from isamap.targets.test import Tested, check_target, compiler_version, runner_version
+
+_DIFFERS = 4
+
+_HELP = """Execute each instruction of a description, and compare with its statements.
+
+Operands are random numbers of every magnitude and those at which rules change:
+infinities, not-a-number, subnormal numbers, ties, the ends of integers. Immediates,
+partial counts and pitches take all their values, or a part of very many. Floats are
+compared bit for bit; any not-a-number is as good as another.
+
+What differs is told with its operands, and the exit code is 4. What a tool is
+recorded to compute wrongly is told as that.
+
+\b
+Examples
+  isamap targets test aarch64_neon
+  isamap targets test mine.yaml --trust --instruction dot4 --samples 1000
+  isamap targets test --all --markdown docs/targets.md
+"""
+
+
+@click.command("test", help=_HELP)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All shipped descriptions that run here.")
+@click.option("--instruction", metavar="I", help="Only this one, with or without its types.")
+@click.option(
+    "--samples",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Operand sets of each instruction.  [default: 10000]",
+)
+@click.option("--seed", metavar="S", type=int, default=0, help="Other operands.  [default: 0]")
+@click.option("--inherited", is_flag=True, help="Instructions of extended descriptions, too.")
+@click.option("--trust", is_flag=True, help="Compile and run what a file of yours says.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@click.option(
+    "--markdown",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    help="Write tables between the marks in FILE.",
+)
+def command(
+    names: tuple[str, ...],
+    everything: bool,
+    instruction: str | None,
+    samples: int | None,
+    seed: int,
+    inherited: bool,
+    trust: bool,
+    as_json: bool,
+    markdown: Path | None,
+) -> int:
+    """Test, and tell; return the exit code."""
+    from isamap.hw.load import load_hardware, shipped_names
+    from isamap.hw.native import runnable
+    from isamap.targets.probe.probe import SAMPLES
+
+    if everything == bool(names):
+        raise click.UsageError("give names of descriptions, or --all")
+    machines = [load_hardware(name, trust=trust) for name in names or shipped_names()]
+    results: list[Tested | Untested] = []
+    for machine in machines:
+        if everything and machine.toolchain is None:
+            continue
+        if everything and (reason := runnable(machine)) is not None:
+            results.append(Untested(machine, reason))
+            continue
+        with progress() as tell:
+            count = SAMPLES if samples is None else samples
+            found = check_target(machine, count, seed, instruction, inherited, tell=tell)
+        results.append(found)
+        if not as_json:
+            click.echo("\n".join(_told(found)))
+    if as_json:
+        click.echo(json.dumps([_document(result) for result in results], indent=2))
+    else:
+        for result in results:
+            if isinstance(result, Untested):
+                click.echo(f"{result.machine.name}: not tested here: {result.reason}")
+    if markdown is not None:
+        write_tables(markdown, results)
+    return 0 if all(isinstance(r, Untested) or r.ok for r in results) else _DIFFERS
+
+
+def _told(tested: Tested) -> list[str]:
+    """Return a paragraph of what was done, and what is not right."""
+    count = len(tested.findings)
+    text = (
+        f"{tested.name}: {count} instruction{'s' * (count != 1)}, {tested.sets:,} sets of operands "
+        f"(seed {tested.seed}); compiled by {compiler_version(tested)}, run on "
+        f"{runner_version(tested)}: {verdict(tested.findings)}"
+    )
+    lines = wrap(text, "", "    ")
+    for finding in tested.findings:
+        if finding.status != "right":
+            lines.append(f"  {finding.name}: {finding.status}")
+            lines += [f"      {line}" for line in finding.text.splitlines()]
+    return lines
+
+
+def _document(result: Tested | Untested) -> dict[str, Any]:
+    if isinstance(result, Untested):
+        return {"name": result.machine.name, "tested": False, "reason": result.reason}
+    return {
+        "name": result.name,
+        "tested": True,
+        "ok": result.ok,
+        "compiler": result.compiler,
+        "runner": result.runner or None,
+        "tools": {tool.name: tool.version for tool in result.tools},
+        "samples": result.samples,
+        "seed": result.seed,
+        "instructions": [_instruction(finding) for finding in result.findings],
+    }
+
+
+def _instruction(finding: Finding) -> dict[str, Any]:
+    return {
+        "name": finding.name,
+        "status": finding.status,
+        "sets": finding.sets,
+        "extents": finding.combinations,
+        "variants": finding.variants,
+        "detail": finding.text or None,
+    }

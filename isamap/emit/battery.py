@@ -1,0 +1,186 @@
+"""The text of a program that calls many small functions, each on many sets of arrays.
+
+All numbers are little-endian.  Standard input: ``MAGIC``, then batches, then -1.  A batch is, as
+int64, the function's number, the number of sets, the symbols, and of each array the elements of one
+set; then each array's content in all sets, one array after the other.  Standard output: ``MAGIC``,
+then for each batch as int64 the first set that was refused and the first one that wrote where it
+may not, -1 for none; then the written arrays' content in all sets.
+
+An array ends where memory ends, if the system lets a program say so: reading beyond it is fatal.
+Elsewhere it lies off any alignment but its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from isamap.emit.c import function_text, preamble_text
+from isamap.emit.program import SUPPORT
+from isamap.emit.templates import Machine
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Kernel
+from isamap.lower.nodes import LoweredKernel
+
+ROOM = 1 << 16
+"""Bytes that an array may take in one set."""
+
+BATCH = 1 << 20
+"""Bytes that all arrays may take in all sets of a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """What a function of a battery is made of; ``alignments`` are in bytes, in order of arrays."""
+
+    lowered: LoweredKernel
+    kernel: Kernel
+    alignments: tuple[int, ...]
+
+
+_MAIN = """\
+#if defined(__linux__) && __STDC_HOSTED__
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Memory up to a page that may not be touched. */
+static unsigned char *isamap_place(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *const room = mmap(NULL, ISAMAP_ROOM + page, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED || mprotect(room + ISAMAP_ROOM, page, PROT_NONE) != 0) exit(102);
+    return room;
+}
+enum { ISAMAP_BEHIND = 0 };
+#else
+static unsigned char *isamap_place(void)
+{
+    unsigned char *const room = malloc(ISAMAP_ROOM + 64);
+    if (room == NULL) exit(102);
+    return room + (64 - (uintptr_t)room % 64);
+}
+enum { ISAMAP_BEHIND = 32 };
+#endif
+
+enum { ISAMAP_BEFORE = 64 };
+
+/* Where an array begins: as near to the end as its alignment lets it be. */
+static size_t isamap_begin(size_t bytes, size_t align)
+{
+    return (ISAMAP_ROOM - ISAMAP_BEHIND - bytes) & ~(align - 1);
+}
+
+static int isamap_same(const unsigned char *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; ++i)
+        if (bytes[i] != 0xa5) return 0;
+    return 1;
+}
+
+int main(void)
+{
+    char magic[8];
+    unsigned char *rooms[ISAMAP_ARRAYS], *places[ISAMAP_ARRAYS];
+    int64_t numbers[ISAMAP_NUMBERS];
+    unsigned char *const input = malloc(ISAMAP_BATCH), *const output = malloc(ISAMAP_BATCH);
+    if (input == NULL || output == NULL) return 102;
+    for (int a = 0; a < ISAMAP_ARRAYS; ++a) rooms[a] = isamap_place();
+    isamap_get(magic, 8, 1);
+    if (memcmp(magic, ISAMAP_MAGIC, 8) != 0) return 101;
+    fwrite(ISAMAP_MAGIC, 1, 8, stdout);
+    for (;;) {
+        const int64_t which = isamap_get_number();
+        if (which < 0) break;
+        const isamap_function *const f = &isamap_functions[which];
+        const size_t sets = (size_t)isamap_get_number();
+        size_t begin[ISAMAP_ARRAYS], bytes[ISAMAP_ARRAYS], at[ISAMAP_ARRAYS];
+        size_t elements[ISAMAP_ARRAYS], used = 0;
+        for (int n = 0; n < f->numbers; ++n) numbers[n] = isamap_get_number();
+        for (int a = 0; a < f->arrays; ++a) {
+            elements[a] = (size_t)isamap_get_number();
+            bytes[a] = elements[a] * f->widths[a];
+            at[a] = used;
+            used += sets * bytes[a];
+            if (bytes[a] + ISAMAP_BEFORE + ISAMAP_BEHIND > ISAMAP_ROOM || used > ISAMAP_BATCH)
+                return 101;
+            begin[a] = isamap_begin(bytes[a], f->aligns[a]);
+            places[a] = rooms[a] + begin[a];
+        }
+        for (int a = 0; a < f->arrays; ++a)
+            isamap_get(input + at[a], sets * elements[a], f->widths[a]);
+        int64_t refused = -1, strays = -1;
+        for (size_t s = 0; s < sets; ++s) {
+            for (int a = 0; a < f->arrays; ++a) {
+                memset(places[a] - ISAMAP_BEFORE, 0xa5, ISAMAP_BEFORE);
+                memset(places[a] + bytes[a], 0xa5, ISAMAP_ROOM - begin[a] - bytes[a]);
+                memcpy(places[a], input + at[a] + s * bytes[a], bytes[a]);
+            }
+            if (f->call(places, numbers) != 0 && refused < 0) refused = (int64_t)s;
+            for (int a = 0; a < f->arrays; ++a) {
+                if (strays < 0 && (!isamap_same(places[a] - ISAMAP_BEFORE, ISAMAP_BEFORE) ||
+                                   !isamap_same(places[a] + bytes[a],
+                                                ISAMAP_ROOM - begin[a] - bytes[a])))
+                    strays = (int64_t)s;
+                if (f->written[a]) memcpy(output + at[a] + s * bytes[a], places[a], bytes[a]);
+            }
+        }
+        isamap_put(&refused, 1, sizeof refused);
+        isamap_put(&strays, 1, sizeof strays);
+        for (int a = 0; a < f->arrays; ++a)
+            if (f->written[a]) isamap_put(output + at[a], sets * elements[a], f->widths[a]);
+    }
+    return fflush(stdout) == 0 ? 0 : 101;
+}
+"""
+
+
+def battery_text(accelerator: Accelerator, functions: Sequence[Function]) -> str:
+    """Return the whole C file of the program.
+
+    HardwareError if an instruction or a register cannot be written in C.
+    """
+    machine = Machine.of(accelerator)
+    texts = [function_text(f.lowered, machine, f.kernel) for f in functions]
+    body = "\n".join(texts)
+    most = max(len(f.kernel.buffers) for f in functions)
+    symbols = max(len(f.lowered.symbols) for f in functions)
+    rows = [_row(number, function) for number, function in enumerate(functions)]
+    parts = [
+        "#define _DEFAULT_SOURCE",
+        preamble_text(accelerator, body),
+        body,
+        SUPPORT,
+        f"enum {{ ISAMAP_ROOM = {ROOM}, ISAMAP_BATCH = {BATCH}, ISAMAP_ARRAYS = {most} }};",
+        f"enum {{ ISAMAP_NUMBERS = {max(1, symbols)} }};",
+        '#define ISAMAP_MAGIC "isamap1\\n"',
+        "typedef struct {",
+        "    int (*call)(unsigned char *const *places, const int64_t *numbers);",
+        "    int arrays, numbers;",
+        "    unsigned char widths[ISAMAP_ARRAYS], written[ISAMAP_ARRAYS];",
+        "    unsigned short aligns[ISAMAP_ARRAYS];",
+        "} isamap_function;",
+        *(call for call, _ in rows),
+        "static const isamap_function isamap_functions[] = {",
+        *(row for _, row in rows),
+        "};",
+        _MAIN,
+    ]
+    return "\n".join(parts)
+
+
+def _row(number: int, function: Function) -> tuple[str, str]:
+    """Return the function that spreads the arguments, and its row of the table."""
+    buffers, symbols = function.kernel.buffers, function.lowered.symbols
+    arguments = [f"(void *)places[{at}]" for at in range(len(buffers))]
+    arguments += [f"numbers[{at}]" for at in range(len(symbols))]
+    call = (
+        f"static int isamap_call_{number}(unsigned char *const *places, const int64_t *numbers)\n"
+        "{\n"
+        "    (void)places, (void)numbers;\n"
+        f"    return {function.lowered.name}({', '.join([*arguments, 'NULL', '1'])});\n"
+        "}\n"
+    )
+    widths = ", ".join(str(b.dtype.bytes) for b in buffers)
+    written = ", ".join(str(int(b.role != "in")) for b in buffers)
+    aligns = ", ".join(map(str, function.alignments))
+    head = f"isamap_call_{number}, {len(buffers)}, {len(symbols)}"
+    return call, f"    {{{head}, {{{widths}}}, {{{written}}}, {{{aligns}}}}},"

@@ -1,0 +1,62 @@
+"""The field ``numeric`` of an instruction: read, and checked against its statements."""
+
+from collections.abc import Iterator
+
+from isamap.diagnostics import Diagnostic, fail
+from isamap.hw.accelerator import Entry
+from isamap.hw.document import Document
+from isamap.hw.schema import InstructionModel
+from isamap.ir.numeric import Numeric
+
+
+def numeric_of(model: InstructionModel) -> Numeric | None:
+    """Return what an instruction says of its sums and products, None if it says nothing."""
+    if (given := model.numeric) is None:
+        return None
+    return Numeric(
+        fused=given.fused,
+        sums=tuple(given.sums.items()),
+        groups=tuple(given.groups.items()),
+        zero=given.zero,
+        rounding=given.rounding,
+        flush=given.flush,
+    )
+
+
+def check_numeric(document: Document, index: int, entry: Entry) -> Iterator[Diagnostic]:
+    """Yield what an instruction's numeric fields say of nothing that it computes."""
+    if (numeric := entry.numeric) is None:
+        return
+    span = document.span("instructions", index, "numeric")
+    results = [s.target for s in entry.instruction.statements if s.target.dtype.is_float]
+    if not results:
+        yield fail("E130", f"'{entry.name}' computes no floats: 'numeric' is about them", span)
+        return
+    reduced = {
+        variable.name
+        for s in entry.instruction.statements
+        if s.reduction == "+=" and s.target.dtype.is_float
+        for variable in s.variables
+        if not any(variable.name in i.names for i in s.target.indices)
+    }
+    named = [*(("sums", n) for n, _ in numeric.sums), *(("groups", n) for n, _ in numeric.groups)]
+    for field, name in named:
+        if name not in reduced:
+            message = f"'{entry.name}' takes no sum of floats over '{name}'"
+            hint = f"it does over: {', '.join(sorted(reduced)) or 'nothing'}"
+            yield fail(
+                "E130",
+                message,
+                document.key_span("instructions", index, "numeric", field, name),
+                hint,
+            )
+    for name in dict(numeric.sums).keys() & dict(numeric.groups).keys():
+        message = f"'{name}' is summed in groups, which are taken in their order"
+        yield fail(
+            "E130", message, document.key_span("instructions", index, "numeric", "sums", name)
+        )
+    if (numeric.rounding != "nearest" or numeric.flush) and any(
+        t.dtype.name != "f32" for t in results
+    ):
+        message = f"'{entry.name}' computes other floats than f32: only these are rounded otherwise"
+        yield fail("E130", message, span)

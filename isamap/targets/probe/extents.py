@@ -1,0 +1,100 @@
+"""Values of the extents that a use of an instruction chooses: partial counts, strides."""
+
+from collections.abc import Mapping
+from itertools import islice, product
+
+import numpy as np
+
+from isamap.hw.accelerator import Entry
+from isamap.ir.index import Index
+from isamap.ir.nodes import Instruction
+
+_COMBINATIONS = 2048
+"""Combinations of ranges that are all taken; of more, so many are."""
+
+_FAR = 53
+"""Elements between rows that are far apart."""
+
+_SEARCHED = 65
+"""Pitches that are tried one after the other until constraints hold."""
+
+
+def free(instruction: Instruction) -> tuple[str, ...]:
+    """Return the extents that a use chooses: those with a range, and pitches."""
+    return tuple(e.name for e in instruction.extents if e.value is None)
+
+
+def usual(entry: Entry) -> dict[str, int] | None:
+    """Return the largest extents and the least pitches; None if no use of them is known."""
+    instruction = entry.instruction
+    if any(e.least is not None and e.value is None for e in instruction.extents):
+        return None
+    chosen = {e.name: e.range[1] - 1 for e in instruction.extents if e.value is None and e.range}
+    return _pitched(entry, chosen, 0)
+
+
+def combinations(entry: Entry, generator: np.random.Generator) -> list[dict[str, int]]:
+    """Return all combinations of the extents with ranges, each with some pitches.
+
+    Where there are more than some thousands a random part of them is returned.
+    """
+    instruction = entry.instruction
+    ranges = {e.name: range(*e.range) for e in instruction.extents if e.value is None and e.range}
+    pitches = [e.name for e in instruction.extents if e.value is None and not e.range]
+    count = int(np.prod([len(r) for r in ranges.values()], dtype=object))
+    if count <= _COMBINATIONS:
+        listed = [dict(zip(ranges, values, strict=True)) for values in product(*ranges.values())]
+    else:
+        listed = [
+            {name: int(generator.integers(r.start, r.stop)) for name, r in ranges.items()}
+            for _ in range(_COMBINATIONS)
+        ]
+    found = []
+    for number, chosen in enumerate(listed):
+        turns = max(1, 4 // len(listed)) if pitches else 1
+        for turn in range(number, number + turns):
+            # Dense rows, rows with a gap, rows far apart.
+            gap = (0, int(generator.integers(1, 8)), _FAR, 1)[turn % 4]
+            values = _pitched(entry, chosen, gap)
+            if values is not None:
+                found.append(values)
+    return found
+
+
+def _pitched(entry: Entry, chosen: Mapping[str, int], gap: int) -> dict[str, int] | None:
+    """Return extents with pitches that leave a gap, and a little more where constraints want it.
+
+    None if the constraints do not hold then.
+    """
+    values = dict(chosen)
+    pitches = [e.name for e in entry.instruction.extents if e.value is None and not e.range]
+    for name in pitches:
+        values[name] = _row(entry.instruction, name, values) + gap
+    for more in range(_SEARCHED if pitches else 1):
+        tried = {**values, **{name: values[name] + more for name in pitches}}
+        if _permitted(entry, tried):
+            return tried
+    return None
+
+
+def _permitted(entry: Entry, chosen: Mapping[str, int]) -> bool:
+    """Whether the constraints that name only extents hold; those of axes, which are whole, too."""
+    instruction = entry.instruction
+    values = {e.name: e.value for e in instruction.extents if e.value is not None} | dict(chosen)
+    for statement in instruction.statements:
+        for variable in statement.variables:
+            values.setdefault(variable.name, int(variable.extent.evaluate(values)))
+    return all(constraint.holds(values) for constraint in entry.constraints)
+
+
+def _row(instruction: Instruction, pitch: str, chosen: Mapping[str, int]) -> int:
+    """Return the least pitch at which elements do not overlap."""
+    values = {e.name: e.value for e in instruction.extents if e.value is not None} | dict(chosen)
+    least = 1
+    for operand in instruction.places:
+        strides: tuple[Index, ...] = operand.strides or ()
+        for at, stride in enumerate(strides):
+            if pitch in stride.names:
+                inner = islice(operand.shape, at + 1, None)
+                least = max(least, int(np.prod([e.evaluate(values) for e in inner], dtype=int)))
+    return least

@@ -1,0 +1,265 @@
+"""The differential test of a description: every instruction executed, and compared."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, prod
+from pathlib import Path
+
+import numpy as np
+
+from isamap.diagnostics import HardwareError, ToolError
+from isamap.emit.battery import BATCH, battery_text
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.interp.rounding import Values
+from isamap.run.battery import Answer, Batch, run_battery
+from isamap.run.build import build_text
+from isamap.run.outcome import Crash
+from isamap.targets.probe.arrays import elements, filled, span_of, untouched
+from isamap.targets.probe.extents import combinations, free
+from isamap.targets.probe.finding import Finding, Status
+from isamap.targets.probe.judge import differing, story, used
+from isamap.targets.probe.links import Links, find_links
+from isamap.targets.probe.meaning import Meaning
+from isamap.targets.probe.trial import NoTrialError, Trial, trials
+
+SAMPLES = 10_000
+"""Operand sets of an instruction, unless told otherwise."""
+
+_TOGETHER = 160
+"""Trials that are compiled as one program."""
+
+_POINTS = 1 << 16
+"""Iterations that are interpreted at once."""
+
+_FEW = 8
+"""Operand sets of a combination of extents, at least."""
+
+_ONCE = 48 << 20
+"""Bytes that a program is given in one run."""
+
+_COMPILE_SECONDS, _RUN_SECONDS = 600.0, 600.0
+
+Tell = Callable[[str], None]
+
+
+def probe(
+    accelerator: Accelerator,
+    names: Sequence[str],
+    samples: int = SAMPLES,
+    seed: int = 0,
+    tell: Tell = lambda _: None,
+    folder: Path | None = None,
+) -> list[Finding]:
+    """Return what is found of the instructions called ``names``, in that order.
+
+    Each is executed on ``samples`` sets of operands or a few more, the same for the same ``seed``.
+    ToolError if the description is not trusted, or its compiler or runner cannot be started.
+    """
+    return _Probe(accelerator, samples, seed, tell, folder).findings(names)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is known of an instruction so far."""
+
+    entry: Entry
+    sets: int = 0
+    combinations: int = 0
+    variants: int = 0
+    status: Status = "right"
+    text: str = ""
+
+    def fail(self, status: Status, text: str) -> None:
+        """Keep what went wrong first."""
+        if self.status == "right":
+            self.status, self.text = status, text
+
+    def finding(self) -> Finding:
+        """Return what was found."""
+        generic = self.entry.instruction.generic or self.entry.name
+        counts = self.sets, self.combinations, self.variants
+        return Finding(self.entry.name, generic, *counts, self.status, self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A batch with what it was made of."""
+
+    trial: Trial
+    meaning: Meaning
+    symbols: Mapping[str, int]
+    batch: Batch
+    arrays: tuple[Values, ...] = field(repr=False)
+
+
+class _Probe:
+    def __init__(
+        self, accelerator: Accelerator, samples: int, seed: int, tell: Tell, folder: Path | None
+    ) -> None:
+        self.accelerator = accelerator
+        self.samples = samples
+        self.seed = seed
+        self.tell = tell
+        self.folder = folder
+        self.links: Links = find_links(accelerator)
+        self.tallies: dict[str, _Tally] = {}
+
+    def findings(self, names: Sequence[str]) -> list[Finding]:
+        """Make all trials, build them some at a time, run and judge them."""
+        entries = {entry.name: entry for entry in self.accelerator.entries}
+        made: list[Trial] = []
+        for name in names:
+            tally = self.tallies[name] = _Tally(entries[name])
+            if entries[name].emit is None:
+                tally.fail("not tried", "it has no C template")
+                continue
+            try:
+                own = list(trials(entries[name], self.accelerator, self.links))
+                for trial in own:
+                    trial.function(self.accelerator)
+            except NoTrialError as error:
+                tally.fail("not tried", str(error))
+                continue
+            tally.variants = len(own)
+            made += own
+        for start in range(0, len(made), _TOGETHER):
+            self._program(made[start : start + _TOGETHER], f"{start} of {len(made)}")
+        return [self.tallies[name].finding() for name in names]
+
+    # --- building -----------------------------------------------------------------------------
+    def _program(self, chosen: Sequence[Trial], progress: str) -> None:
+        self.tell(f"{self.accelerator.name}: compiling, {progress}")
+        path = self._built(chosen)
+        if isinstance(path, Path):
+            self.tell(f"{self.accelerator.name}: running, {progress}")
+            self._run(path, chosen)
+        elif len(chosen) == 1:
+            self.tallies[chosen[0].entry.name].fail("not built", path)
+        else:
+            half = len(chosen) // 2
+            self._program(chosen[:half], progress)
+            self._program(chosen[half:], progress)
+
+    def _built(self, chosen: Sequence[Trial]) -> Path | str:
+        """Return the program of some trials, or why it cannot be built."""
+        try:
+            functions = [trial.function(self.accelerator) for trial in chosen]
+            text = battery_text(self.accelerator, functions)
+            return build_text(text, "trials", self.accelerator, self.folder, _COMPILE_SECONDS)
+        except ToolError as error:
+            if error.diagnostics[0].code != "E505":
+                raise
+            return error.diagnostics[0].message
+        except HardwareError as error:
+            return error.diagnostics[0].message
+
+    # --- running ------------------------------------------------------------------------------
+    def _run(self, path: Path, chosen: Sequence[Trial]) -> None:
+        asked: list[_Asked] = []
+        size = 0
+        for number, trial in enumerate(chosen):
+            if self.tallies[trial.entry.name].status != "right":
+                continue
+            for one in self._asked(number, trial):
+                asked.append(one)
+                size += one.batch.bytes
+                if size >= _ONCE:
+                    self._ask(path, asked)
+                    asked, size = [], 0
+        self._ask(path, asked)
+
+    def _asked(self, number: int, trial: Trial) -> Iterator[_Asked]:
+        """Yield the batches of a trial: some sets for each combination of its extents."""
+        digest = hashlib.sha256(f"{self.seed} {trial.name}".encode()).digest()
+        generator = np.random.default_rng(int.from_bytes(digest[:8], "little"))
+        tally = self.tallies[trial.entry.name]
+        chosen = combinations(trial.entry, generator)
+        if not chosen:
+            tally.fail("not tried", "no extents satisfy its constraints")
+        tally.combinations = max(tally.combinations, len(chosen))
+        wanted = max(_FEW, ceil(self.samples / len(chosen) / tally.variants)) if chosen else 0
+        for symbols in chosen:
+            limit = self._most(trial, symbols)
+            turns = ceil(wanted / limit)
+            sets = ceil(wanted / turns)
+            meaning = Meaning(trial, symbols, sets)
+            for _ in range(turns):
+                # Conversions to narrow types overflow; that is what they are for.
+                with np.errstate(all="ignore"):
+                    arrays = tuple(
+                        filled(s.operand, self._symbols(trial, s.call, symbols), sets, generator)
+                        for s in trial.slots
+                    )
+                names = free(trial.entry.instruction)
+                written = [n for n, s in enumerate(trial.slots) if s.operand.role != "in"]
+                numbers = tuple(symbols[name] for name in names)
+                batch = Batch(number, numbers, arrays, tuple(written))
+                yield _Asked(trial, meaning, symbols, batch, arrays)
+
+    @staticmethod
+    def _symbols(trial: Trial, call: int, symbols: Mapping[str, int]) -> Mapping[str, int]:
+        entry = trial.entries[call]
+        own = {e.name: e.value for e in entry.instruction.extents if e.value is not None}
+        return {**own, **(symbols if call == trial.tested else trial.symbols[call])}
+
+    def _most(self, trial: Trial, symbols: Mapping[str, int]) -> int:
+        """Return how many sets are interpreted, and given to the program, at once."""
+        points = 1
+        for number, entry in enumerate(trial.entries):
+            values = self._symbols(trial, number, symbols)
+            for statement in entry.instruction.statements:
+                sizes = (int(v.extent.evaluate(values)) for v in statement.variables)
+                points = max(points, prod(sizes))
+        taken = sum(
+            span_of(s.operand, self._symbols(trial, s.call, symbols)) * s.operand.dtype.bytes
+            for s in trial.slots
+        )
+        return max(1, min(_POINTS // points, BATCH // max(1, taken)))
+
+    def _ask(self, path: Path, asked: Sequence[_Asked]) -> None:
+        """Run batches; where the program crashes, find out in which instruction."""
+        if not asked:
+            return
+        batches = [one.batch for one in asked]
+        outcome = run_battery(path, self.accelerator, batches, _RUN_SECONDS)
+        if not isinstance(outcome, Crash):
+            for one, answer in zip(asked, outcome, strict=True):
+                self._judge(one, answer)
+        elif len({one.trial.name for one in asked}) == 1:
+            self.tallies[asked[0].trial.entry.name].fail("wrong", outcome.message)
+        else:
+            names = list(dict.fromkeys(one.trial.name for one in asked))
+            first = set(names[: len(names) // 2])
+            self._ask(path, [one for one in asked if one.trial.name in first])
+            self._ask(path, [one for one in asked if one.trial.name not in first])
+
+    # --- judging ------------------------------------------------------------------------------
+    def _judge(self, one: _Asked, answer: Answer) -> None:
+        trial, tally = one.trial, self.tallies[one.trial.entry.name]
+        tally.sets += len(one.arrays[0])
+        if answer.refused is not None:
+            tally.fail("not tried", "the machine does not permit to use its registers")
+        if answer.strays is not None:
+            tally.fail("wrong", "it writes beside its operands")
+        if tally.status != "right":
+            return
+        fill = {
+            s.array: elements(array, s.operand, self._symbols(trial, s.call, one.symbols))
+            for s, array in zip(trial.slots, one.arrays, strict=True)
+        }
+        expected = one.meaning.compute(fill)
+        operations = used(trial.entries)
+        for at, got in zip(one.batch.written, answer.arrays, strict=True):
+            slot = trial.slots[at]
+            symbols = self._symbols(trial, slot.call, one.symbols)
+            actual = elements(got, slot.operand, symbols)
+            wrong = differing(operations, expected[slot.array], actual, slot.operand.dtype)
+            sets = wrong.reshape(len(wrong), -1).any(axis=1)
+            if sets.any():
+                first = int(np.argmax(sets))
+                given = [(s, fill[s.array][first]) for s in trial.slots if s.operand.role != "out"]
+                result = (slot, expected[slot.array][first], actual[first], wrong[first])
+                tally.fail("wrong", story(trial, one.symbols, given, result))
+            elif not untouched(got, slot.operand, symbols).all():
+                tally.fail("wrong", "it writes between the rows of its operand")

@@ -1,0 +1,271 @@
+"""A trial: one instruction between those that fill its registers and those that look at them.
+
+It is a lowered kernel without loops, whose arrays are what its instructions read and write in
+memory.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from isamap.emit.battery import Function
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.ir.dtype import DTYPES
+from isamap.ir.index import const, var
+from isamap.ir.nodes import Access, Buffer, Extent, Kernel, Literal, Permissions, Role
+from isamap.lower.nodes import Array, Call, LoweredKernel, Operand, Register, Scope, Window
+from isamap.lower.number import number_registers, without_number
+from isamap.targets.probe.extents import free, usual
+from isamap.targets.probe.links import Kind, Links, kind_of, writes_all
+
+_MORE = {"float": ("-1.5", "inf"), "signed": ("-1", "-8")}
+
+
+class NoTrialError(Exception):
+    """Nothing fills an operand's register, or takes its content away; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """An operand in memory of the call number ``call``; ``array`` is its array's name.
+
+    ``told`` says which operand of the tested instruction it is, or what it is otherwise.
+    """
+
+    array: str
+    call: int
+    operand: Buffer
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is called, in order; ``tested`` is the call of the instruction in question.
+
+    ``symbols`` has the extents of every other call; those of the tested one are chosen anew for
+    every batch.  ``variant`` tells what was chosen besides: immediates, the template.
+    """
+
+    entry: Entry
+    variant: str
+    name: str
+    calls: tuple[Call, ...]
+    entries: tuple[Entry, ...]
+    symbols: tuple[Mapping[str, int], ...]
+    tested: int
+    slots: tuple[Slot, ...]
+    registers: tuple[Register, ...]
+    alignments: tuple[int, ...]
+
+    def function(self, accelerator: Accelerator) -> Function:
+        """Return the trial as a function of a battery.  NoTrialError if registers run out."""
+        names = free(self.entry.instruction)
+        buffers, arrays = [], []
+        for slot in self.slots:
+            role: Role = "in" if slot.operand.role == "in" else "inout"
+            buffers.append(Buffer(slot.array, role, slot.operand.dtype, (const(1),)))
+            arrays.append(Array(slot.array, role, slot.operand.dtype, const(1)))
+        lowered = LoweredKernel(
+            self.name, names, tuple(arrays), (Scope(self.registers, self.calls),)
+        )
+        lowered = number_registers(lowered, accelerator)
+        if (lacking := without_number(lowered, accelerator)) is not None:
+            raise NoTrialError(f"{lacking.storage} has too few registers")
+        extents = tuple(Extent(name) for name in names)
+        kernel = Kernel(self.name, extents, Permissions(), tuple(buffers), (), ())
+        return Function(lowered, kernel, self.alignments)
+
+
+def trials(entry: Entry, accelerator: Accelerator, links: Links) -> Iterator[Trial]:
+    """Yield the trials of an instruction: of each template, with each of a few immediates.
+
+    NoTrialError if an operand cannot be filled or looked at.
+    """
+    for number, immediates in enumerate(_immediates(entry, accelerator)):
+        told = ", ".join(f"{name} = {value.text}" for name, value in immediates.items())
+        yield _Maker(accelerator, links).trial(entry, immediates, False, told, f"_{number}")
+    if entry.bypass is not None:
+        yield _Maker(accelerator, links).trial(entry, {}, True, "past the caches", "_b")
+
+
+def _immediates(entry: Entry, accelerator: Accelerator) -> list[dict[str, Literal]]:
+    """Return values of the immediate operands: each value of each at least once."""
+    options: dict[str, list[Literal]] = {}
+    for operand in entry.instruction.places:
+        if accelerator.storage(entry.storage(operand.name)).kind == "immediate":
+            options[operand.name] = _literals(operand)
+    turns = max((len(values) for values in options.values()), default=1)
+    return [
+        {
+            name: values[(turn + at) % len(values)]
+            for at, (name, values) in enumerate(options.items())
+        }
+        for turn in range(turns)
+    ]
+
+
+def _literals(operand: Buffer) -> list[Literal]:
+    dtype = operand.dtype
+    texts = ["0", "1", *_MORE.get(dtype.kind, ())]
+    if dtype.kind == "bool":
+        texts = ["false", "true"]
+    elif not dtype.is_float:
+        texts += [str(dtype.lowest), str(dtype.highest)]
+    if dtype.name == "f8e4m3":
+        texts.remove("inf")
+    if operand.values is not None:
+        low, high = (int(float(value.text)) for value in operand.values)
+        texts = [str(value) for value in dict.fromkeys((low, high, (low + high) // 2))]
+    return [Literal(text, dtype) for text in texts]
+
+
+class _Maker:
+    """Collects the calls of one trial."""
+
+    def __init__(self, accelerator: Accelerator, links: Links) -> None:
+        self.accelerator = accelerator
+        self.links = links
+        self.calls: list[Call] = []
+        self.entries: list[Entry] = []
+        self.symbols: list[Mapping[str, int]] = []
+        self.slots: list[Slot] = []
+        self.registers: list[Register] = []
+        self.alignments: list[int] = []
+        self.purpose: list[str] = []  # what the call that is being added is for, outermost first
+
+    def trial(
+        self,
+        entry: Entry,
+        immediates: Mapping[str, Literal],
+        bypass: bool,
+        variant: str,
+        suffix: str,
+    ) -> Trial:
+        """Return the trial of an instruction."""
+        symbols = usual(entry)
+        if symbols is None:
+            raise NoTrialError("its lengths or constraints leave no use of it that is known")
+        places = self._call(entry, symbols, {}, immediates, bypass)
+        tested = len(self.calls) - 1
+        for operand in entry.outputs:
+            place = places[operand.name]
+            if isinstance(place, Register):
+                self._look(place, self._kind(entry, operand.name, symbols), operand.name)
+        call = self.calls[tested]
+        own = tuple((name, var(name)) for name in free(entry.instruction))
+        self.calls[tested] = replace(call, symbols=own)
+        return Trial(
+            entry,
+            variant,
+            f"trial_{entry.name}{suffix}",
+            tuple(self.calls),
+            tuple(self.entries),
+            tuple(self.symbols),
+            tested,
+            tuple(self.slots),
+            tuple(self.registers),
+            tuple(self.alignments),
+        )
+
+    def _kind(self, entry: Entry, operand: str, symbols: Mapping[str, int]) -> Kind:
+        values = {e.name: e.value for e in entry.instruction.extents if e.value is not None}
+        return kind_of(entry.instruction.operand(operand), values | dict(symbols))
+
+    def _call(
+        self,
+        entry: Entry,
+        symbols: Mapping[str, int],
+        given: Mapping[str, Register],
+        immediates: Mapping[str, Literal],
+        bypass: bool = False,
+    ) -> dict[str, Operand]:
+        """Add a call, and before it those that fill its registers; return its places."""
+        places: dict[str, Operand] = dict(given)
+        memory: list[Buffer] = []
+        outputs = {o.name for o in entry.outputs}
+        tied = [name for name in entry.same if name not in outputs]
+        for operand in entry.instruction.places:
+            name = operand.name
+            if name in places:
+                continue
+            kind = self.accelerator.storage(entry.storage(name)).kind
+            if kind == "immediate":
+                places[name] = immediates.get(name) or _literals(operand)[0]
+            elif kind == "memory":
+                memory.append(operand)
+            elif kind != "registers":
+                raise NoTrialError(f"{name} is in a {kind}")
+            elif name in tied and (known := [places[t] for t in tied if t in places]):
+                places[name] = known[0]
+            elif operand.role != "out" or name in entry.same:
+                if name in outputs and tied:
+                    continue
+                places[name] = self._made(self._kind(entry, name, symbols), name)
+        for operand in entry.outputs:
+            if operand.name not in places and operand not in memory:
+                kind_ = self._kind(entry, operand.name, symbols)
+                first = places.get(tied[0]) if operand.name in entry.same and tied else None
+                places[operand.name] = first or self._held(entry, operand.name, kind_)
+        for operand in memory:
+            array = f"m{len(self.slots)}"
+            told = self._told(entry, operand)
+            self.slots.append(Slot(array, len(self.calls), operand, told))
+            storage = self.accelerator.storage(entry.storage(operand.name))
+            align = max(entry.align.get(operand.name, 1), storage.alignment, operand.dtype.bytes)
+            self.alignments.append(align)
+            places[operand.name] = Window(array, const(0))
+        ordered = tuple((o.name, places[o.name]) for o in entry.instruction.places)
+        numbers = tuple((name, const(value)) for name, value in symbols.items())
+        self.calls.append(Call(entry.name, ordered, numbers, bypass))
+        self.entries.append(entry)
+        self.symbols.append(symbols)
+        return places
+
+    def _held(self, entry: Entry, name: str, kind: Kind) -> Register:
+        """Return a register for a result; it holds something if not all of it is written."""
+        return self._register(kind) if writes_all(entry, name) else self._made(kind, name)
+
+    def _made(self, kind: Kind, name: str) -> Register:
+        """Return a register of a kind that calls have filled."""
+        link = self.links.makers.get(kind)
+        if link is None:
+            storage, dtype, count = kind
+            raise NoTrialError(f"nothing fills {storage} with {count} {dtype} for {name}")
+        register = self._register(kind)
+        self.purpose.append(name)
+        self._call(link.entry, link.symbols, {link.operand: register}, {})
+        self.purpose.pop()
+        return register
+
+    def _look(self, register: Register, kind: Kind, name: str) -> None:
+        """Add the calls that take a register's content to memory."""
+        link = self.links.readers.get(kind)
+        if link is None:
+            storage, dtype, count = kind
+            raise NoTrialError(f"nothing takes {count} {dtype} from {storage} to memory")
+        self.purpose.append(name)
+        places = self._call(link.entry, link.symbols, {link.operand: register}, {})
+        for operand in link.entry.outputs:
+            place = places[operand.name]
+            if isinstance(place, Register):
+                kind_ = self._kind(link.entry, operand.name, link.symbols)
+                self._look(place, kind_, f"{operand.name} of {link.entry.name}")
+        self.purpose.pop()
+
+    def _told(self, entry: Entry, operand: Buffer) -> str:
+        """Return what an operand in memory is, in words."""
+        if not self.purpose:
+            return operand.name
+        plain = entry.instruction.statements[0].value
+        if (
+            len(self.purpose) == 1
+            and isinstance(plain, Access)
+            and len(entry.instruction.places) == 2
+        ):
+            return self.purpose[0]
+        return f"{operand.name} of {entry.name}"
+
+    def _register(self, kind: Kind) -> Register:
+        storage, dtype, count = kind
+        found = Register(f"v{len(self.registers)}", storage, DTYPES[dtype], (count,))
+        self.registers.append(found)
+        return found

@@ -1,0 +1,106 @@
+"""The results of differential tests as a page of the documentation."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from isamap.diagnostics import IsamapError, fail
+from isamap.hw.accelerator import Accelerator
+from isamap.targets.probe.finding import Finding
+from isamap.targets.test import Tested, compiler_version, runner_version
+
+BEGIN, END = "<!-- begin proof -->", "<!-- end proof -->"
+"""The lines between which a file has the tables."""
+
+_MANY = 20
+"""Forms of an instruction that are named one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untested:
+    """A machine that could not be tested here, and why."""
+
+    machine: Accelerator
+    reason: str
+
+
+def write_tables(path: Path, results: Sequence[Tested | Untested]) -> None:
+    """Replace what stands between the two marks of a file.  IsamapError if it has none."""
+    text = path.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(f"{BEGIN}\n")
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise IsamapError(fail("E535", f"{path} has no lines '{BEGIN}' and '{END}'"))
+    path.write_text(f"{before}{begin}\n{markdown(results)}\n{end}{after}", encoding="utf-8")
+
+
+def markdown(results: Sequence[Tested | Untested]) -> str:
+    """Return a table of the targets, and one of the instructions of each."""
+    lines = [
+        "| target | compiled by | run on | instructions | operand sets | result |",
+        "|---|---|---|---:|---:|---|",
+        *(_row(result) for result in results),
+    ]
+    for result in results:
+        own = _listed(result)
+        name = result.name if isinstance(result, Tested) else result.machine.name
+        lines += [
+            "",
+            f"<details><summary>{name}: {len(own)} instructions</summary>",
+            "",
+            "| instruction | forms | operand sets | extents | result |",
+            "|---|---|---:|---:|---|",
+            *(_group(generic, found) for generic, found in _groups(own).items()),
+            "",
+            "</details>",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def verdict(findings: Iterable[Finding]) -> str:
+    """Return the results of some instructions in a few words."""
+    counts: dict[str, int] = {}
+    for finding in findings:
+        counts[finding.status] = counts.get(finding.status, 0) + 1
+    if list(counts) == ["right"]:
+        return "right"
+    return ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+
+
+def _row(result: Tested | Untested) -> str:
+    if isinstance(result, Untested):
+        machine = result.machine
+        count = len(machine.own_entries)
+        return f"| `{machine.name}` | | | {count} | 0 | not run here: {result.reason} |"
+    return (
+        f"| `{result.name}` | {compiler_version(result)} | {runner_version(result)} | "
+        f"{len(result.findings)} | {result.sets:,} | {verdict(result.findings)} |"
+    )
+
+
+def _listed(result: Tested | Untested) -> list[Finding]:
+    if isinstance(result, Tested):
+        return list(result.findings)
+    return [
+        Finding(e.name, e.instruction.generic or e.name, 0, 0, 0, "not tried", "not run here")
+        for e in result.machine.own_entries
+    ]
+
+
+def _groups(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        found.setdefault(finding.generic, []).append(finding)
+    return found
+
+
+def _group(generic: str, findings: Sequence[Finding]) -> str:
+    forms = [f.name.removeprefix(generic).strip("_") for f in findings]
+    named = " ".join(form for form in forms if form) if len(forms) <= _MANY else str(len(forms))
+    sets = sum(finding.sets for finding in findings)
+    extents = max(finding.combinations for finding in findings)
+    told = verdict(findings)
+    reasons = dict.fromkeys(f.text.replace("\n", "; ") for f in findings if f.status != "right")
+    if reasons and all(reasons):
+        told += f": {' / '.join(reasons)}".replace("|", "\\|")
+    return f"| `{generic}` | {named} | {sets:,} | {extents} | {told} |"

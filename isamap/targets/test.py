@@ -1,0 +1,130 @@
+"""The differential test of whole descriptions: what it found, and what is told of it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from isamap.diagnostics import HardwareError, ToolError, fail
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.hw.faults import Fault, recorded_faults
+from isamap.hw.native import runnable
+from isamap.targets.probe.finding import Finding
+from isamap.targets.probe.probe import SAMPLES, probe
+from isamap.targets.state import Needed, needed
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What was found of a description's instructions.
+
+    ``tools`` are those of the catalogue that it was compiled and run with; ``runner`` is the name
+    of the emulator, '' where the code ran on this CPU.
+    """
+
+    name: str
+    compiler: str
+    runner: str
+    tools: tuple[Needed, ...]
+    samples: int
+    seed: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing differs but what is recorded to."""
+        return not any(finding.is_fault for finding in self.findings)
+
+    @property
+    def sets(self) -> int:
+        """The operand sets of all instructions together."""
+        return sum(finding.sets for finding in self.findings)
+
+
+def check_target(
+    machine: Accelerator,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    instruction: str | None = None,
+    inherited: bool = False,
+    faults: Iterable[Fault] | None = None,
+    tell: Tell = lambda _: None,
+    folder: Path | None = None,
+) -> Tested:
+    """Execute instructions of a description and compare them with what their statements say.
+
+    Those of its own file, or all with ``inherited``, or those called ``instruction`` (a name, with
+    or without the types bound to it).  ``faults`` are the recorded ones unless they are given.
+    ToolError if it cannot be run here, or has no such instruction.
+    """
+    tools = needed(machine)
+    lacking = [tool.name for tool in tools if not tool.is_there]
+    if (reason := runnable(machine)) is not None or lacking:
+        told = reason or f"{', '.join(lacking)} is too old"
+        hint = f"isamap targets install {machine.name}" if lacking else None
+        raise ToolError(fail("E533", f"'{machine.name}' cannot be tested here: {told}", hint=hint))
+    entries = _chosen(machine, instruction, inherited)
+    findings = probe(machine, [e.name for e in entries], samples, seed, tell, folder)
+    known = tuple(recorded_faults() if faults is None else faults)
+    assert machine.toolchain is not None
+    return Tested(
+        machine.name,
+        machine.toolchain.compiler[0],
+        machine.toolchain.runner[0] if machine.toolchain.runner else "",
+        tools,
+        samples,
+        seed,
+        tuple(
+            _with_faults(finding, _matching(finding, machine, tools, known)) for finding in findings
+        ),
+    )
+
+
+def _chosen(machine: Accelerator, name: str | None, inherited: bool) -> Sequence[Entry]:
+    if name is None:
+        return machine.entries if inherited else machine.own_entries
+    found = [e for e in machine.entries if name in (e.name, e.instruction.generic)]
+    if not found:
+        raise HardwareError(fail("E534", f"'{machine.name}' has no instruction '{name}'"))
+    return found
+
+
+def _matching(
+    finding: Finding, machine: Accelerator, tools: Sequence[Needed], faults: Sequence[Fault]
+) -> list[Fault]:
+    versions = {tool.name: tool.version or "" for tool in tools}
+    return [
+        fault
+        for fault in faults
+        if fault.target == machine.name
+        and fault.instruction in (finding.name, finding.generic)
+        and fault.tool in versions
+        and fault.is_of(versions[fault.tool])
+    ]
+
+
+def _with_faults(finding: Finding, faults: Sequence[Fault]) -> Finding:
+    if not faults:
+        return finding
+    text = "; ".join(f"{fault.tool}: {fault.what}" for fault in faults)
+    if finding.status == "wrong":
+        return replace(finding, status="known wrong", text=text)
+    if finding.status == "right":
+        return replace(finding, status="no longer wrong", text=text)
+    return finding
+
+
+def compiler_version(tested: Tested) -> str:
+    """Return what a description was compiled with, and the version if that is known."""
+    return _told(tested.compiler, tested.tools)
+
+
+def runner_version(tested: Tested) -> str:
+    """Return what a description's code ran on, and the version of an emulator."""
+    return _told(tested.runner, tested.tools) if tested.runner else "this CPU"
+
+
+def _told(name: str, tools: Sequence[Needed]) -> str:
+    version = next((tool.version for tool in tools if tool.name == name), None)
+    return f"{name} {version}" if version else name

@@ -1,0 +1,133 @@
+"""Sums that are taken as an instruction takes them, beside exact fractions."""
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isamap.diagnostics import Source
+from isamap.interp.call import Plan
+from isamap.interp.rounding import nearest
+from isamap.interp.steps import Stepped, spelled_out
+from isamap.ir.dtype import DTYPES
+from isamap.ir.numeric import Numeric
+from isamap.text.load import parse_instructions
+from tests.profiles import examples
+
+F32 = DTYPES["f32"]
+SMALLEST = Fraction(2) ** -126
+Round = Callable[[Fraction], Fraction]
+
+
+def dot(count: int, numeric: Numeric, a: Sequence[float], b: Sequence[float], c: float) -> float:
+    """Return what a dot product of f32 gives."""
+    text = f"""instruction dot {{
+      in a : f32[{count}] @ v  in b : f32[{count}] @ v  inout c : f32[] @ v
+      c[] += a[k] * b[k] }}"""
+    (instruction,) = parse_instructions(Source("test", text), frozenset({"v"}))
+    plan = Plan(spelled_out(instruction, numeric, {}), {}, {}, Stepped(numeric=numeric))
+    result = np.array([c], np.float32)
+    with np.errstate(all="ignore"):
+        plan.run([(np.array(a, np.float32), 0), (np.array(b, np.float32), 0), (result, 0)])
+    return float(result[0])
+
+
+def to_nearest(x: Fraction) -> Fraction:
+    return Fraction(nearest(x, F32))
+
+
+def to_odd(x: Fraction) -> Fraction:
+    """Return a number cut to 24 bits, its last bit set if that cuts anything."""
+    if x == 0:
+        return x
+    exponent = max(math.frexp(float(abs(x)))[1] - 24, -149)
+    unit = Fraction(2) ** exponent
+    steps = abs(x) // unit
+    odd = steps if steps * unit == abs(x) else steps | 1
+    return odd * unit if x > 0 else -odd * unit
+
+
+def flushed(round_: Round) -> Round:
+    return lambda x: Fraction(0) if abs(to := round_(x)) < SMALLEST else to
+
+
+numbers = st.floats(-1e6, 1e6, width=32).filter(lambda x: x == 0 or abs(x) > 1e-6)
+four = st.lists(numbers, min_size=4, max_size=4)
+
+
+@pytest.mark.parametrize("rounding", ["nearest", "odd"])
+@examples(1)
+@given(a=four, b=four, c=numbers)
+def test_orders_of_four_products(rounding: str, a: list[float], b: list[float], c: float) -> None:
+    r = to_nearest if rounding == "nearest" else to_odd
+    p = [r(Fraction(x) * Fraction(y)) for x, y in zip(a, b, strict=True)]
+    exact = [Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True)]
+    start = Fraction(c)
+    expected = {
+        (): r(r(r(r(start + p[0]) + p[1]) + p[2]) + p[3]),
+        (("sums", "descending"),): r(r(r(r(start + p[3]) + p[2]) + p[1]) + p[0]),
+        (("sums", "apart"),): r(start + r(r(r(p[0] + p[1]) + p[2]) + p[3])),
+        (("sums", "halves"),): r(start + r(r(p[0] + p[2]) + r(p[1] + p[3]))),
+        (("sums", "pairs"),): r(start + r(r(p[0] + p[1]) + r(p[2] + p[3]))),
+        (("groups", 2),): r(r(start + r(p[0] + p[1])) + r(p[2] + p[3])),
+        (("fused", True),): r(r(r(r(start + exact[0]) + exact[1]) + exact[2]) + exact[3]),
+        (("fused", True), ("groups", 2)): r(r(start + r(p[0] + exact[1])) + r(p[2] + exact[3])),
+    }
+    for said, want in expected.items():
+        fields = {
+            name: (("k", value),) if name in ("sums", "groups") else value for name, value in said
+        }
+        numeric = Numeric(rounding=rounding, **fields)  # type: ignore[arg-type]
+        assert Fraction(dot(4, numeric, a, b, c)) == want, said
+
+
+def test_a_sum_of_its_own_begins_with_its_first_term_or_with_zero() -> None:
+    apart = (("k", "apart"),)
+    first, zero = (Numeric(sums=apart, zero=zero) for zero in (False, True))  # type: ignore[arg-type]
+    assert math.copysign(1, dot(1, first, [-0.0], [1.0], -0.0)) == -1
+    assert math.copysign(1, dot(1, zero, [-0.0], [1.0], -0.0)) == 1
+
+
+@pytest.mark.parametrize("rounding", ["nearest", "odd"])
+@given(
+    a=st.floats(-(2.0**-120), 2.0**-120, width=32),
+    b=st.floats(-2.0, 2.0, width=32),
+    c=st.floats(-(2.0**-125), 2.0**-125, width=32),
+)
+def test_subnormal_numbers_are_zero_if_flushed(rounding: str, a: float, b: float, c: float) -> None:
+    round_ = flushed(to_nearest if rounding == "nearest" else to_odd)
+    x, y, z = (Fraction(v) if abs(v) >= SMALLEST else Fraction(0) for v in (a, b, c))
+    numeric = Numeric(rounding=rounding, flush=True)  # type: ignore[arg-type]
+    found = Fraction(dot(1, numeric, [a], [b], c))
+    want = round_(z + round_(x * y))
+    # What rounds up to a normal number in 24 bits alone is not subnormal.
+    assert found == want or (abs(found - want) <= SMALLEST and abs(want) <= SMALLEST)
+
+
+def test_what_is_tiny_is_so_after_rounding_without_a_bound_of_exponents() -> None:
+    numeric = Numeric(flush=True)
+    just = 1 - 2.0**-24
+    assert dot(1, numeric, [2.0**-126], [just], 0.0) == 0.0
+    assert dot(1, Numeric(), [2.0**-126], [just], 0.0) == 2.0**-126
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "c", "want"),
+    [
+        (3e38, 2.0, 0.0, math.inf),
+        (-3e38, 2.0, 0.0, -math.inf),
+        (math.inf, 1.0, 0.0, math.inf),
+        (3.4028234e38, 1.0, 1e30, 3.4028234663852886e38),
+        (math.inf, 1.0, -math.inf, math.nan),
+        (math.inf, 0.0, 0.0, math.nan),
+    ],
+)
+def test_what_is_too_large_is_infinite_when_rounded_to_odd(
+    a: float, b: float, c: float, want: float
+) -> None:
+    found = dot(1, Numeric(rounding="odd"), [a], [b], c)
+    assert found == want or (math.isnan(found) and math.isnan(want))

@@ -1,0 +1,223 @@
+"""The differential test finds what is wrong, on this CPU and under an emulator."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import settings
+
+from isamap.cli.group import group
+from isamap.diagnostics import HardwareError, ToolError
+from isamap.hw.accelerator import Accelerator
+from isamap.hw.faults import Fault, faults_of, recorded_faults
+from isamap.hw.load import load_hardware, shipped_names
+from isamap.hw.native import runnable
+from isamap.ir.numeric import Numeric
+from isamap.targets.probe.extents import combinations
+from isamap.targets.probe.finding import Finding
+from isamap.targets.probe.probe import probe
+from isamap.targets.state import targets
+from isamap.targets.test import check_target
+
+ROOT = Path(__file__).parents[2]
+SETS = max(100, settings().max_examples)
+EMULATED = [target.name for target in targets()]
+
+
+def emulated(name: str) -> Accelerator:
+    machine = load_hardware(name)
+    if missing := runnable(machine):
+        pytest.skip(f"{missing}: isamap targets install {name}")
+    return machine
+
+
+def changed(machine: Accelerator, name: str, **fields: object) -> Accelerator:
+    """Return a machine that says something else of one of its instructions."""
+    entries = (replace(e, **fields) if e.name == name else e for e in machine.entries)  # type: ignore[arg-type]
+    return replace(machine, entries=tuple(entries))
+
+
+def found(machine: Accelerator, names: Sequence[str], samples: int = 400) -> dict[str, Finding]:
+    return {finding.name: finding for finding in probe(machine, names, samples)}
+
+
+@pytest.mark.parametrize("name", EMULATED)
+def test_every_instruction_of_a_target_does_what_it_says(name: str) -> None:
+    tested = check_target(emulated(name), SETS)
+    assert tested.findings
+    assert tested.ok, [(f.name, f.status, f.text) for f in tested.findings if f.is_fault]
+    assert all(f.sets >= SETS for f in tested.findings)
+
+
+def test_a_wrong_template_is_found_with_its_operands() -> None:
+    machine = changed(load_hardware("portable_c"), "c_max_f32", emit="{r} = {a} > {b} ? {a} : {b};")
+    finding = found(machine, ["c_max_f32"])["c_max_f32"]
+    assert finding.status == "wrong"
+    assert finding.is_fault
+    lines = finding.text.splitlines()
+    assert [line.split(" = ")[0] for line in lines[:2]] == ["a", "b"]
+    assert "should be 0x7fc00000 (nan)" in lines[2]
+
+
+@pytest.mark.parametrize(
+    ("numeric", "right"),
+    [
+        (Numeric(sums=(("k", "apart"),), rounding="odd", flush=True), True),
+        (Numeric(sums=(("k", "apart"),), flush=True), False),
+        (Numeric(sums=(("k", "apart"),), rounding="odd"), False),
+        (Numeric(rounding="odd", flush=True), False),
+        (None, False),
+    ],
+)
+def test_each_numeric_field_of_bfdot_decides_bits(numeric: Numeric | None, right: bool) -> None:
+    machine = changed(emulated("aarch64_neon"), "bfdot", numeric=numeric)
+    assert (found(machine, ["bfdot"], 1000)["bfdot"].status == "right") == right
+
+
+@pytest.mark.parametrize(
+    ("emit", "text"),
+    [
+        ("*(volatile char *)0 = 0; {r} = {a} + {b};", "SIGSEGV"),
+        ("{r} = {a} + not_declared;", "not_declared"),
+    ],
+)
+def test_what_crashes_or_does_not_compile_is_told_and_the_others_go_on(
+    emit: str, text: str
+) -> None:
+    machine = changed(load_hardware("portable_c"), "c_add_s32", emit=emit)
+    names = ["c_sub_s32", "c_add_s32", "c_mul_s32"]
+    findings = found(machine, names, 50)
+    assert list(findings) == names
+    assert [f.status == "right" for f in findings.values()] == [True, False, True]
+    assert text in findings["c_add_s32"].text
+
+
+def test_reading_or_writing_beside_an_operand_is_found() -> None:
+    machine = load_hardware("portable_c")
+    beyond = changed(
+        machine, "c_load_s32", emit="{r} = {m}[0] + 0 * *(volatile int32_t *)({m} + 1);"
+    )
+    assert "SIGSEGV" in found(beyond, ["c_load_s32"], 50)["c_load_s32"].text
+    strays = changed(machine, "c_store_s32", emit="*{m} = {r}; {m}[-1] = 0;")
+    assert "beside" in found(strays, ["c_store_s32"], 50)["c_store_s32"].text
+
+
+def test_what_has_no_way_to_memory_is_not_tried() -> None:
+    machine = load_hardware("portable_c")
+    kept = tuple(e for e in machine.entries if not e.name.startswith("c_store"))
+    finding = found(replace(machine, entries=kept), ["c_add_s32"])["c_add_s32"]
+    assert finding.status == "not tried"
+    assert finding.is_fault
+    assert finding.text == "nothing takes 1 s32 from reg to memory"
+
+
+def test_every_partial_count_and_pitches_are_tried() -> None:
+    machine = load_hardware("x86_avx512")
+    generator = np.random.default_rng(0)
+    counts = combinations(machine.entry("vmaskload_f32"), generator)
+    assert [c["n"] for c in counts] == list(range(1, 17))
+    parts = combinations(machine.entry("vweave2_part_bf16"), generator)
+    assert {(c["n"], c["d"]) for c in parts} == {(n, d) for n in range(1, 17) for d in (1, 2)}
+    assert all(c["P"] >= c["n"] for c in parts)
+    assert any(c["P"] == c["n"] for c in parts)
+    assert any(c["P"] > c["n"] + 8 for c in parts)
+
+
+def test_operands_are_the_same_for_the_same_seed() -> None:
+    machine = changed(load_hardware("portable_c"), "c_add_f32", emit="{r} = {b};")
+    one, same, other = (probe(machine, ["c_add_f32"], 50, seed)[0] for seed in (1, 1, 2))
+    assert one == same
+    assert one.text != other.text
+
+
+# --- recorded faults ------------------------------------------------------------------------------
+def fault(**fields: str) -> Fault:
+    given = {"tool": "qemu-aarch64", "target": "aarch64_neon", "instruction": "sdot"}
+    return Fault.model_validate({**given, "what": "it is off by one", **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "version", "has"),
+    [
+        ({}, "10.0.2", True),
+        ({"before": "10"}, "7.2.13", True),
+        ({"before": "10"}, "10.0", False),
+        ({"from": "8"}, "7.2.13", False),
+        ({"from": "8.1", "before": "9.0"}, "8.1", True),
+        ({"from": "8.1", "before": "9.0"}, "9.0.0", False),
+    ],
+)
+def test_a_fault_is_of_a_range_of_versions(fields: dict[str, str], version: str, has: bool) -> None:
+    assert fault(**fields).is_of(version) == has
+
+
+def test_a_difference_that_is_recorded_is_known() -> None:
+    machine = changed(
+        emulated("aarch64_neon"), "sdot", emit="{c} = vdotq_s32({c}, {a}, {a}); (void){b};"
+    )
+    (known,) = check_target(machine, 50, instruction="sdot", faults=[fault()]).findings
+    assert (known.status, known.is_fault) == ("known wrong", False)
+    assert known.text == "qemu-aarch64: it is off by one"
+    for other in (fault(before="10"), fault(instruction="udot"), fault(tool="zig", before="0.1")):
+        tested = check_target(machine, 50, instruction="sdot", faults=[other])
+        assert [f.status for f in tested.findings] == ["wrong"]
+        assert not tested.ok
+
+
+def test_a_recorded_fault_that_does_not_show_is_told() -> None:
+    tested = check_target(emulated("aarch64_neon"), 50, instruction="sdot", faults=[fault()])
+    assert [f.status for f in tested.findings] == ["no longer wrong"]
+    assert tested.ok
+
+
+def test_recorded_faults_are_of_instructions_that_ship() -> None:
+    assert recorded_faults() == faults_of((ROOT / "hwdesc/tools/faults.yaml").read_text())
+    for one in recorded_faults():
+        assert one.target in shipped_names()
+        names = {
+            n for e in load_hardware(one.target).entries for n in (e.name, e.instruction.generic)
+        }
+        assert one.instruction in names
+
+
+# --- the command ----------------------------------------------------------------------------------
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(group, ["targets", "test", *arguments], standalone_mode=False)
+    if done.exception is not None:
+        raise done.exception
+    return int(done.return_value or 0), done.output
+
+
+def test_the_command_tells_and_ends_with_4_where_something_differs(tmp_path: Path) -> None:
+    text = (ROOT / "hwdesc" / "portable_c.yaml").read_text()
+    wrong = text.replace('emit: "{r} = isamap_round_{T}(sqrt({a}));"', 'emit: "{r} = {a};"')
+    assert wrong != text
+    path = tmp_path / "mine.yaml"
+    path.write_text(wrong.replace("name: portable_c", "name: mine"))
+    options = ("--instruction", "c_sqrt", "--samples", "30")
+    with pytest.raises(ToolError, match="not trusted"):
+        run(str(path), *options)
+    code, told = run(str(path), "--trust", *options)
+    assert code == 4
+    assert "mine: 6 instructions, 180 sets of operands" in told
+    assert "c_sqrt_f32: wrong" in told
+    code, told = run("portable_c", *options, "--json")
+    assert code == 0
+    (document,) = json.loads(told)
+    assert document["ok"]
+    assert {i["status"] for i in document["instructions"]} == {"right"}
+
+
+def test_the_command_says_what_there_is_not() -> None:
+    with pytest.raises(HardwareError, match="has no instruction 'nothing'"):
+        run("portable_c", "--instruction", "nothing")
+    with pytest.raises(ToolError, match="gemm16 has no toolchain"):
+        run("gemm16")
+    if shutil.which("amx-there") is None and runnable(load_hardware("x86_amx")):
+        with pytest.raises(ToolError, match="this CPU lacks"):
+            run("x86_amx")

@@ -41,13 +41,14 @@ _BRACE = "a single brace: braces of C are doubled, '{{' or '}}'"
 class Machine:
     """What entries are checked against: the storages and units of the whole description.
 
-    ``merged`` has the units that are another one, and which.
+    ``merged`` has the units that are another one, and which; ``lengths`` the values of extents.
     """
 
     storages: Mapping[str, Storage]
     units: Mapping[str, int]
     compiles: bool
     merged: Mapping[str, str]
+    lengths: Mapping[str, int]
 
 
 def check_storage(document: Document, name: str, model: StorageModel) -> Iterator[Diagnostic]:
@@ -327,6 +328,15 @@ def check_unique(entries: Iterable[tuple[int, Entry]], document: Document) -> It
             yield Diagnostic("E116", message, span, notes=(note,) if earlier else ())
         else:
             first[entry.name] = entry
+
+
+def check_lengths(document: Document, entries: Iterable[Entry]) -> Iterator[Diagnostic]:
+    """Yield a fault for each length that is no extent of any instruction."""
+    known = {extent.name for entry in entries for extent in entry.instruction.extents}
+    for name in document.model.lengths:
+        if name not in known:
+            message = f"'{name}' is an extent of no instruction, own or inherited"
+            yield fail("E128", message, document.key_span("lengths", name))
 
 
 def _matters(extent: Extent, instruction: Instruction) -> bool:

@@ -12,6 +12,7 @@ from isamap.hw.accelerator import Accelerator, Entry, Storage, StorageKind, Tool
 from isamap.hw.check import (
     Machine,
     check_entry,
+    check_lengths,
     check_model,
     check_storage,
     check_unique,
@@ -123,8 +124,14 @@ def _build(chain: tuple[Document, ...], trusted: bool) -> Accelerator:
     clock = _inherited(chain, "clock")
     if clock is None:
         collector.add(fail("E105", "'clock' is missing", chain[0].root.span))
-    machine = Machine({s.name: s for s in storages}, units, toolchain is not None, merged)
+    lengths = {
+        name: n for document in reversed(chain) for name, n in document.model.lengths.items()
+    }
+    machine = Machine({s.name: s for s in storages}, units, toolchain is not None, merged, lengths)
     entries = _merge_entries(chain, machine, collector)
+    if not collector.errors:
+        for document in chain:
+            collector.extend(check_lengths(document, entries))
     if not entries and not collector.errors:
         message = "the description has no instructions"
         collector.add(fail("E105", message, chain[0].root.span))
@@ -164,7 +171,9 @@ def _merge_storages(chain: tuple[Document, ...], collector: Collector) -> tuple[
     for document in chain:
         for name, model in document.model.storages.items():
             collector.extend(check_storage(document, name, model))
-            merged.setdefault(name, _storage(document, name, model))
+            known = merged.setdefault(name, _storage(document, name, model))
+            if known.kind == model.kind and not known.numbered and not known.types:
+                merged[name] = replace(known, types=dict(model.types))
     for document in chain:
         for name in document.model.storages:
             collector.extend(check_within(document, name, merged))
@@ -298,7 +307,7 @@ def _instructions(
         collector.add(fail("E110", message, scalar.span, "write it as a block: 'semantics: |'"))
         return ()
     try:
-        found = parse_instructions(scalar.excerpt, frozenset(machine.storages))
+        found = parse_instructions(scalar.excerpt, frozenset(machine.storages), machine.lengths)
     except IsamapError as error:
         collector.extend(error.diagnostics)
         return ()

@@ -290,6 +290,10 @@ class DescriptionModel(Model):
         default_factory=dict,
         description="units that are another one here: what occupies the first occupies the second",
     )
+    lengths: dict[Name, Count] = Field(
+        default_factory=dict,
+        description="values of extents of instructions, inherited ones too, by the extent's name",
+    )
     storages: dict[Name, StorageModel] = Field(
         default_factory=dict, description="storages, nearest to the units first"
     )

@@ -82,18 +82,19 @@ class Reader:
         )
 
     def instructions(
-        self, definition: Definition, storages: frozenset[str]
+        self, definition: Definition, storages: frozenset[str], lengths: Mapping[str, int]
     ) -> tuple[Instruction, ...]:
         """Return an instruction for every combination of its type parameters.
 
-        ``storages`` are the names of storages that there are; empty: any name is one.
+        ``storages`` are the names of storages that there are; empty: any name is one.  ``lengths``
+        replaces the values of extents.
         """
         mine = self._mine()
         scope = self._scope(mine)
         for parameter in definition.parameters:
             if scope.declare(parameter.name):
                 scope.parameters[parameter.name.text] = parameter.name
-        declare_extents(scope, definition, {})
+        declare_extents(scope, definition, lengths)
         self._declare(scope, definition, storages)
         body = self._body(scope, definition)
         found: list[tuple[Typing, list[Statement]]] = []

@@ -50,10 +50,13 @@ def parse_module(
     return _module([Parsed(file, places, True)], errors, overrides or {}, name)
 
 
-def parse_instructions(source: Source, storages: frozenset[str]) -> tuple[Instruction, ...]:
+def parse_instructions(
+    source: Source, storages: frozenset[str], lengths: Mapping[str, int] | None = None
+) -> tuple[Instruction, ...]:
     """Read one block of semantics: instructions whose operands live in ``storages``.
 
     An instruction with type parameters is returned once for every combination of them.
+    ``lengths`` gives extents of the instructions values, by name.
     Errors are those of :func:`load_module`.
     """
     errors = Collector()
@@ -67,7 +70,7 @@ def parse_instructions(source: Source, storages: frozenset[str]) -> tuple[Instru
         errors.add(fail("E031", "a description's semantics includes nothing", span))
     for definition in file.definitions:
         if definition.kind == "instruction":
-            found += reader.instructions(definition, storages)
+            found += reader.instructions(definition, storages, lengths or {})
         else:
             message = f"expected an instruction, found a {definition.kind}"
             errors.add(fail("E007", message, places.span(definition.start, definition.start + 1)))
@@ -143,7 +146,7 @@ class _Gathered:
             if program is not None:
                 self.programs.append(program)
         else:
-            self.instructions += reader.instructions(definition, frozenset())
+            self.instructions += reader.instructions(definition, frozenset(), {})
 
     def _declare(self, parsed: Parsed, definition: Definition) -> None:
         span = parsed.places.span(definition.name.start, definition.name.end)

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.pipeline.report import make_report
 from isamap.text.load import parse_module
+from tests.hw.test_semantics_native import check_templates
 
 MACHINE = """format: 1
 name: named
@@ -44,6 +47,17 @@ SEMANTICS = (
         m[i] = r[V - 8 + i]
       }""",
 )
+WIDER = """format: 1
+name: wider
+extends: vector_c
+lengths: {{D: {d}}}
+storages:
+  v: {{kind: registers, count: 32, bits: {bits}}}
+  v2: {{kind: registers, count: 32, bits: {half}, within: v}}
+  v4: {{kind: registers, count: 32, bits: {quarter}, within: v}}
+toolchain:
+  flags: [-UISAMAP_VECTOR, -DISAMAP_VECTOR={bytes}, -Wno-psabi]
+"""
 KERNEL = """kernel mm(M = 5, N = 19, K = 6) {
   in A : f32[M, K]  in B : f32[K, N]  out C : f32[M, N]
   C[m, n] += A[m, k] * B[k, n]
@@ -74,3 +88,31 @@ def test_a_named_length_is_the_number(tmp_path: Path) -> None:
     assert found.check.ok, found.check.text
     assert found.result.lowered == expected.result.lowered
     assert found.result.mappings[0].matching.on_axis("i")
+
+
+def test_a_description_that_extends_gives_lengths_of_its_own(tmp_path: Path) -> None:
+    machine(tmp_path, named=True)
+    base = (tmp_path / "machine.yaml").read_text(encoding="utf-8")
+    (tmp_path / "machine.yaml").write_text(base.replace("V == 8", "V >= 8"), encoding="utf-8")
+    child = "format: 1\nname: child\nextends: machine.yaml\nlengths: {V: 16}\n"
+    child += "storages:\n  v: {kind: registers, count: 32, bits: 512}\n"
+    grandchild = child.replace("child", "last").replace("machine", "child").replace("V: 16", "P: 3")
+    (tmp_path / "child.yaml").write_text(child, encoding="utf-8")
+    (tmp_path / "last.yaml").write_text(grandchild, encoding="utf-8")
+    last = load_hardware(str(tmp_path / "last.yaml"))
+    take, first = (last.entry(name).instruction for name in ("take", "first"))
+    assert [extent.constant for extent in first.operand("r").shape] == [16]
+    assert [pitch.constant for pitch in take.operand("m").strides or ()] == [3]
+
+
+@pytest.mark.parametrize("bits", [256, 512])
+def test_vectors_of_c_have_any_width(bits: int, tmp_path: Path) -> None:
+    text = WIDER.format(d=bits // 64, bits=bits, half=bits // 2, quarter=bits // 4, bytes=bits // 8)
+    (tmp_path / "wider.yaml").write_text(text, encoding="utf-8")
+    wider, given = (
+        load_hardware(str(tmp_path / "wider.yaml"), trust=True),
+        load_hardware("vector_c"),
+    )
+    assert wider.storage("v").types == given.storage("v").types
+    inherited = frozenset(entry.name for entry in load_hardware("portable_c").entries)
+    assert check_templates(wider, inherited, tmp_path) > 200

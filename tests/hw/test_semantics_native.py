@@ -33,7 +33,17 @@ from tests.hw.native_calls import (
 )
 
 # Fused and narrow products round other bits than the statement: small integers round none.
-ROUNDS_OTHERWISE = ("vfmadd", "vfnmadd", "vdpbf16ps", "tdpbf16ps", "dot2_bf16", "vsum", "vdot")
+ROUNDS_OTHERWISE = (
+    "vfmadd",
+    "vfnmadd",
+    "vdpbf16ps",
+    "tdpbf16ps",
+    "dot2_bf16",
+    "vsum",
+    "vdot",
+    "v_sum",
+    "v_dot",
+)
 # The result of f32 may be the neighbour of the nearest number; two mathematical libraries may
 # differ in the last bits of f64.
 LIBRARY = frozenset({"exp", "log", "tanh", "sigmoid", "erf"})

@@ -4,7 +4,7 @@ import ctypes
 import mmap
 import re
 import subprocess
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -56,6 +56,30 @@ def cases(entry: Entry, accelerator: Accelerator) -> Iterable[Case]:
     for number, text in enumerate(texts):
         literal = Literal(text, operand.dtype)
         yield Case(entry, {operand.name: literal}, f"call_{entry.name}_{number}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an operand lies: ``offset`` bytes into an array of elements of ``width`` bytes."""
+
+    bytes: Values
+    offset: int
+    width: int
+
+
+Call = Callable[[Case, Sequence[Place | None], Sequence[int]], None]
+"""Executes a case on its operands, None for an immediate, and the values of its free extents."""
+
+
+def called_here(library: ctypes.CDLL) -> Call:
+    """Return what calls the functions of a library in this process."""
+
+    def call(case: Case, places: Sequence[Place | None], symbols: Sequence[int]) -> None:
+        addresses = [ctypes.c_void_p(p.bytes.ctypes.data + p.offset if p else None) for p in places]
+        numbers = (ctypes.c_int64 * max(1, len(symbols)))(*symbols)
+        getattr(library, case.symbol)((ctypes.c_void_p * len(addresses))(*addresses), numbers)
+
+    return call
 
 
 def source(accelerator: Accelerator, chosen: Iterable[Case]) -> str:
@@ -249,7 +273,7 @@ def pitches_of(operand: Buffer, symbols: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(stride.evaluate(symbols) for stride in strides)
 
 
-WIDENED = {"isamap_ymm2_s16": np.int16, "isamap_ymm2_f32": np.float32}
+WIDENED = {"isamap_ymm2_s16": np.int16, "isamap_ymm2_f32": np.float32, "isamap_wide": np.int32}
 """C types that hold elements of even place, widened to this, and behind them those of odd place."""
 
 PAIRS = "isamap_pairs"

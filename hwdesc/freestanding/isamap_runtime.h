@@ -88,7 +88,7 @@ void free(void *place)
 #define ISAMAP_LOOP
 #endif
 
-ISAMAP_PLAIN void *memcpy(void *restrict to, const void *restrict from, size_t bytes)
+ISAMAP_PLAIN void *(memcpy)(void *restrict to, const void *restrict from, size_t bytes)
 {
     volatile char *target = to;
     const char *source = from;
@@ -96,16 +96,16 @@ ISAMAP_PLAIN void *memcpy(void *restrict to, const void *restrict from, size_t b
     return to;
 }
 
-ISAMAP_PLAIN void *memmove(void *to, const void *from, size_t bytes)
+ISAMAP_PLAIN void *(memmove)(void *to, const void *from, size_t bytes)
 {
     volatile char *target = to;
     const char *source = from;
-    if ((uintptr_t)to <= (uintptr_t)from) return memcpy(to, from, bytes);
+    if ((uintptr_t)to <= (uintptr_t)from) return (memcpy)(to, from, bytes);
     ISAMAP_LOOP while (bytes > 0) --bytes, target[bytes] = source[bytes];
     return to;
 }
 
-ISAMAP_PLAIN void *memset(void *to, int byte, size_t bytes)
+ISAMAP_PLAIN void *(memset)(void *to, int byte, size_t bytes)
 {
     volatile char *target = to;
     ISAMAP_LOOP for (; bytes > 0; --bytes) *target++ = (char)byte;

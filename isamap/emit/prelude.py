@@ -93,8 +93,20 @@ def _expanded(items: tuple[str, ...]) -> tuple[str, ...]:
 def _defines(item: str) -> tuple[str, ...]:
     """Return the names that an item defines; none if that cannot be told."""
     macro, typedef, function = _NAME
-    if match := macro.match(item) or typedef.match(item):
+    if match := macro.match(item):
         return (match[1],)
-    if function.match(item):
-        return tuple(match[1] for match in function.finditer(item))
-    return ()
+    if not typedef.match(item) and not function.match(item):
+        return ()
+    outside = _outside(item)
+    return tuple(match[1] for kind in (typedef, function) for match in kind.finditer(outside))
+
+
+def _outside(item: str) -> str:
+    """Return what stands outside of all braces."""
+    kept, depth = [], 0
+    for piece in re.split(r"([{}])", item):
+        depth -= piece == "}"
+        if depth == 0:
+            kept.append(piece)
+        depth += piece == "{"
+    return "".join(kept)

@@ -17,7 +17,7 @@ class Tool(BaseModel):
     It is of a package of the Python Package Index (``pip``), run by ``command`` with that
     environment's ``python``, or the ``file`` of a package of Debian (``debian``), from the suite
     that goes with the release this machine has.  ``version`` are arguments that make it tell its
-    version, of which ``least`` is the oldest that will do.
+    version, of which ``least`` is the oldest that will do.  ``what`` is a line for people.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -32,8 +32,24 @@ class Tool(BaseModel):
     file: str | None = None
 
 
+class _Entry(Tool):
+    """A tool of the catalogue, or what several ``programs`` have in common: names and ``what``."""
+
+    what: str = ""
+    programs: dict[str, str] = {}
+
+    def tools(self, name: str) -> dict[str, Tool]:
+        """Return the tools of an entry called ``name``; ``{name}`` in ``file`` is each one's."""
+        common = self.model_dump(exclude={"programs"})
+        return {
+            own: Tool(**common | {"what": what, "file": self.file and self.file.format(name=own)})
+            for own, what in (self.programs or {name: self.what}).items()
+        }
+
+
 @cache
 def catalogue() -> dict[str, Tool]:
     """Return all tools by name."""
     text = (shipped("hwdesc") / "tools" / "tools.yaml").read_text(encoding="utf-8")
-    return TypeAdapter(dict[str, Tool]).validate_python(yaml.safe_load(text))
+    entries = TypeAdapter(dict[str, _Entry]).validate_python(yaml.safe_load(text))
+    return {k: v for name, entry in entries.items() for k, v in entry.tools(name).items()}

@@ -57,3 +57,20 @@ MAKE(char)"""
         "typedef char v_char;\n", ""
     )
     assert used_part(pasted, "") == ""
+
+
+def test_all_types_that_a_macro_makes_are_found() -> None:
+    kinds = """\
+#define KINDS(T) \\
+    typedef T v_##T __attribute__((vector_size(16))); \\
+    typedef T h_##T __attribute__((vector_size(8)));
+KINDS(int)
+KINDS(char)"""
+    for name in ("v_int", "h_int"):
+        assert used_part(kinds, f"{name} x;") == kinds.replace("\nKINDS(char)", "")
+
+
+def test_a_structure_is_known_by_its_name() -> None:
+    pair = "typedef struct {\n    int even;\n    int odd;\n} pair;"
+    assert used_part(pair, "pair p;") == pair
+    assert used_part(pair, "int odd;") == ""

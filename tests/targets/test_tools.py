@@ -81,6 +81,14 @@ def test_every_tool_says_where_it_is_from() -> None:
     for name, tool in catalogue().items():
         assert bool(tool.pip) != bool(tool.debian), name
         assert bool(tool.debian) == bool(tool.file and tool.suites), name
+        assert tool.what, name
+
+
+def test_programs_of_one_package_are_tools_of_their_own() -> None:
+    one, other = (catalogue()[name] for name in ("qemu-aarch64", "qemu-s390x"))
+    assert (one.what, one.file) == ("Arm, 64 bits", "usr/bin/qemu-aarch64")
+    assert (other.debian, other.file) == (one.debian, "usr/bin/qemu-s390x")
+    assert "qemu" not in catalogue()
 
 
 def test_on_another_system_the_message_says_what_to_do(

@@ -24,3 +24,5 @@ float fabsf(float x);
 float copysignf(float x, float sign);
 float sqrtf(float x);
 float fmaf(float x, float y, float z);
+float tanhf(float x);
+float erff(float x);

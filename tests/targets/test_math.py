@@ -1,4 +1,4 @@
-"""The functions of <math.h> for programs without a C library, compiled here, against this host's."""
+"""Functions of <math.h> for programs without a C library, compiled here, against this host's."""
 
 import ctypes
 import math
@@ -29,12 +29,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     text = "".join(f"#define {name} own_{name}\n" for name in names)
     (folder / "own.c").write_text(f"{text}#include <isamap_math.h>\n")
     with as_file(shipped("hwdesc") / "freestanding") as headers:
-        subprocess.run(
-            [compiler, "-std=gnu11", "-O2", "-ffp-contract=off", "-ffreestanding", "-Werror"]
-            + ["-isystem", str(headers), "-shared", "-fPIC", "own.c", "-o", "own.so", "-lm"],
-            check=True,
-            cwd=folder,
-        )
+        options = ["-std=gnu11", "-O2", "-ffp-contract=off", "-ffreestanding", "-Werror"]
+        command = [compiler, *options, "-isystem", str(headers), "-shared", "-fPIC", "own.c", "-lm"]
+        subprocess.run([*command, "-o", "own.so"], check=True, cwd=folder)
     return ctypes.CDLL(str(Path(folder, "own.so")))
 
 

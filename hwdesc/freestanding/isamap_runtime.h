@@ -4,6 +4,7 @@
    isamap_write(from, bytes), which return the bytes moved or a number below 1; isamap_end(status);
    and the entry of the program, which calls isamap_main(). */
 #pragma once
+#include <isamap_math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

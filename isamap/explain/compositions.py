@@ -73,13 +73,13 @@ def narrowed(
 
 def _alone(name: str, ends: Interval, holds: _Holds) -> dict[str, Interval] | None:
     """Return the values of one input with which all is well: about 0, then as far as they go."""
-    found = _alike({name: ends}, holds)
-    if found is None:
+    found = _alike({name: ends}, holds) or {name: _within(ends, 0)}
+    if not holds(found):
         return None
     low, high = found[name].low, found[name].high
     high += _greatest(ends.high - high, lambda n: holds({name: Interval(low, high + n)}))
     low -= _greatest(low - ends.low, lambda n: holds({name: Interval(low - n, high)}))
-    return {name: Interval(low, high)}
+    return {name: Interval(low, high)} if low < high else None
 
 
 def _alike(inputs: Mapping[str, Interval], holds: _Holds) -> dict[str, Interval] | None:

@@ -85,7 +85,10 @@ class _Explainer:
     def statement(
         self, name: str, entries: Sequence[Entry], few: bool, instruction: str | None
     ) -> StatementExplanation:
-        every = [*map(self.looker.look, entries), *self.looker.compositions(instruction)]
+        composed = tuple(self.looker.compositions(instruction))
+        # An instruction that is defined for some values only is a composition of one.
+        alone = {look.entry.name for look in composed}
+        every = [*(self.looker.look(e) for e in entries if e.name not in alone), *composed]
         looks = sorted(every, key=lambda look: look.order)
         if instruction is None:
             looks = [look for look in looks if look.verdict != "moves"]

@@ -11,6 +11,7 @@ from isamap.hw.schema import InstructionModel, StorageModel
 from isamap.hw.template import Placeholder, Stray, scan
 from isamap.hw.yaml_nodes import Scalar
 from isamap.ir.constraint import Constraint
+from isamap.ir.literal import value
 from isamap.ir.nodes import Buffer, Extent, Instruction
 from isamap.text.constraints import ConstraintError, parse_constraint
 
@@ -162,9 +163,22 @@ def _check_operand(
             yield from _check_tile(entry, operand, storage, span)
         case "memory":
             pass
+    if operand.values is not None:
+        yield from _check_values(operand, span)
     if operand.strides is not None and storage.kind != "memory":
         message = f"operand '{operand.name}' has strides, but is not in memory"
         yield fail("E119", message, span)
+
+
+def _check_values(operand: Buffer, span: Span) -> Iterator[Diagnostic]:
+    """Yield what keeps an instruction from being defined for some values of an operand only."""
+    assert operand.values is not None
+    if operand.role != "in" or not operand.dtype.is_integer:
+        message = f"'values' of '{operand.name}': an instruction has them of integer inputs only"
+        yield fail("E131", message, span)
+    elif not value(operand.values[0]) <= 0 <= value(operand.values[1]):
+        message = f"'values' of '{operand.name}' lack 0, which unused elements are filled with"
+        yield fail("E131", message, span)
 
 
 def _check_register(

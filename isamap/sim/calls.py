@@ -10,8 +10,10 @@ import numpy as np
 from isamap.hw.accelerator import Entry
 from isamap.interp.call import CallFault, Place, Plan
 from isamap.interp.cells import pitches
+from isamap.interp.declared import Declared
 from isamap.interp.rounding import Values
 from isamap.ir.index import Index
+from isamap.ir.literal import value as literal_value
 from isamap.ir.nodes import Buffer, Literal
 from isamap.lower.nodes import Call, Operand, Register, Window
 from isamap.sim.memory import Environment, LoweredFault, Memory, Number
@@ -70,6 +72,7 @@ class _Bound:
     windows: tuple[tuple[int, int, int], ...]
     align: tuple[tuple[int, int], ...]
     reads: tuple[tuple[Fragment, Values], ...]
+    values: tuple[tuple[int, Values, int, int], ...]
     writes: tuple[tuple[Fragment, Values | None], ...]
 
 
@@ -215,7 +218,7 @@ class CallSite:
             raise self._fault(operand, f"has no value for its pitch {missing}") from None
 
     def _with_checks(self, plan: Plan) -> _Bound:
-        windows, align, reads, writes = [], [], [], []
+        windows, align, reads, values, writes = [], [], [], [], []
         for position, operand in enumerate(self.operands):
             footprint = plan.footprints[operand.name]
             fragment = self.fragments.get(position)
@@ -227,12 +230,28 @@ class CallSite:
                     writes.append((fragment, None if every else footprint.writes))
             elif footprint.ends is not None and operand.role not in ("local", "table"):
                 windows.append((position, *footprint.ends))
+            # Residues have no order.
+            if operand.values is not None and isinstance(self.memory.arithmetic, Declared):
+                low, high = (int(literal_value(end)) for end in operand.values)
+                values.append((position, footprint.reads, low, high))
             step = self.entry.align.get(operand.name, 1) // operand.dtype.bytes
             if step > 1:
                 align.append((position, step))
-        return _Bound(plan, tuple(windows), tuple(align), tuple(reads), tuple(writes))
+        return _Bound(
+            plan, tuple(windows), tuple(align), tuple(reads), tuple(values), tuple(writes)
+        )
 
     # --- execution --------------------------------------------------------------------------------
+    def _check_values(self, bound: _Bound, environment: Environment) -> None:
+        """Raise a fault where the instruction is not defined for what an operand holds."""
+        for position, needed, low, high in bound.values:
+            data, begin = self.places[position]
+            own = data[begin + needed]
+            if own.size and (own.min() < low or own.max() > high):
+                wrong = int(own[(own < low) | (own > high)][0])
+                text = f"is {wrong}, which is not in {low} .. {high} ({_state(environment)})"
+                raise self._fault(self.operands[position], text)
+
     def run(self, environment: Environment) -> None:
         """Execute the call."""
         values = () if not self.symbols else tuple(int(f(environment)) for _, f in self.symbols)
@@ -256,6 +275,8 @@ class CallSite:
         for fragment, needed in bound.reads:
             if fragment.written is not None and not fragment.written[needed].all():
                 raise self._unwritten(fragment, needed, environment)
+        if bound.values:
+            self._check_values(bound, environment)
         try:
             bound.plan.run(places)
         except CallFault as fault:

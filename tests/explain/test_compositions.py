@@ -118,3 +118,15 @@ def test_a_composition_is_counted_like_an_instruction(isamap: "Run", product: Pa
     chosen = map_kernel(kernel, machine_).mappings[0].matching.needle
     assert sorted(axis.extent for axis in chosen.axes) == [4, 8]
     assert row["count"] == 2  # nothing, or k on k: m and n are seen by one factor alone
+
+
+def test_an_instruction_for_some_values_says_which(isamap: "Run") -> None:
+    done = isamap(
+        *("explain", HERE.parents[1] / "targets" / "kernels.ir", "--kernel", "gemm_s8"),
+        *("--hw", "wasm_relaxed", "--instruction", "v_dot4_relaxed_s8", "--json"),
+    )
+    (statement,) = done.json["statements"]
+    (told,) = statement["instructions"]
+    assert told["verdict"] == "differs"
+    assert any("B[k, j] is a value of s8, 0 .. 127" in r["text"] for r in told["reasons"])
+    assert "declare that B holds 0 .. 127" in [c["text"] for c in told["changes"]]

@@ -98,9 +98,17 @@ class Composer:
             chain = begin(piece, constants)
             for found in self._fed(chain, f"0.{operand}", goal, False):
                 kept = _with(kept, signature(found), found)
-        for _, found in kept:
+        for found in (*self._partial(statement, goal), *(needle for _, needle in kept)):
             for bound in programs(found, statement, self.index, orders):
                 yield found, bound
+
+    def _partial(self, statement: Statement, goal: "_Goal") -> Iterator[Needle]:
+        """Yield the single instructions that are defined for some values of their operands only."""
+        for needle in self.index.partial(statement):
+            piece = read_needle(needle)
+            found = piece and goal.needle(begin(piece, {}), True)
+            if found:
+                yield found
 
     def _heads(
         self, reduction: Reduction, statement: Statement
@@ -204,7 +212,8 @@ def passed(value: Value) -> tuple[tuple[str, dict[str, Literal]], ...]:
         case Apply("*", (first, second), _):
             found = []
             for one, other in ((first, second), (second, first)):
-                if (factor := _converted(other)) is not None:
+                factor = _converted(other)
+                if factor is not None and _may_be_one(factor):
                     one_ = Literal("1.0" if factor.dtype.is_float else "1", factor.dtype)
                     found += [
                         (name, {**held, factor.operand: one_})
@@ -214,6 +223,10 @@ def passed(value: Value) -> tuple[tuple[str, dict[str, Literal]], ...]:
             return tuple(found)
         case _:
             return ()
+
+
+def _may_be_one(factor: Leaf) -> bool:
+    return factor.ends is None or factor.ends[0] <= 1 <= factor.ends[1]
 
 
 def _converted(value: Value) -> Leaf | None:

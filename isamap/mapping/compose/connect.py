@@ -74,11 +74,14 @@ def feed(
 ) -> Chain | None:
     """Return the chain in which a piece makes an operand of the first part.
 
-    None if the operand's elements and those that the piece writes are not digits of each other.
+    None if the operand's elements and those that the piece writes are not digits of each other, or
+    if it must have certain values: what is known of values is known of the chain's operands.
     """
     number = len(chain.parts)
     other = _chain(piece, constants, number)
     wanted = leaves(chain.value)[operand]
+    if wanted.ends is not None:
+        return None
     mine = tuple(chain.extents[axis] for axis in wanted.axes)
     theirs = tuple(other.extents[axis] for axis in other.target.axes)
     shared = refine(mine, theirs)

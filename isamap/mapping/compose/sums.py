@@ -7,12 +7,12 @@ holds by itself, or for the values that a kernel's operands have, or not.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Literal, Reduction
-from isamap.mapping.needles.pieces import Apply, Leaf, Total, Value
+from isamap.mapping.needles.pieces import Apply, Leaf, Total, Value, leaves
 
 RING = ("+", "-", "*", "neg")
 """Operations that wrap: their results follow from the exact ones modulo the size of the type."""
@@ -51,8 +51,16 @@ def as_sum(value: Value, reduction: Reduction, extents: Mapping[str, int]) -> Su
         found = _Whole(extents).of(value)
         if found is None:
             return None
-        return Sum(found.axes, in_type(found.body, value.dtype), found.claims)
-    return _typed(value, reduction)
+        found = Sum(found.axes, in_type(found.body, value.dtype), found.claims)
+    else:
+        found = _typed(value, reduction)
+    return found and replace(found, claims=(*found.claims, *_demands(value)))
+
+
+def _demands(value: Value) -> tuple[Claim, ...]:
+    """Return the claims that operands have values for which their instructions are defined."""
+    own = leaves(value).values()
+    return tuple(Claim(leaf, 1, leaf.dtype, *leaf.ends) for leaf in own if leaf.ends is not None)
 
 
 def in_type(body: Value, dtype: DType) -> Value:

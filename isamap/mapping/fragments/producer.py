@@ -118,6 +118,8 @@ def read_producer(entry: Entry) -> Producer | None:
         return None
     if any(entry.instruction.operand(a.buffer).contents for a in accesses(statement.value)):
         return None  # what a table holds is matched with a tile of a whole statement only
+    if any(operand.values is not None for operand in entry.instruction.operands):
+        return None  # nothing is proved here of the values that it would get
     if _has_two_places(accesses(statement.value)):
         return None  # one fragment would have to be what each place wants
     operand = entry.instruction.operand(statement.target.buffer)

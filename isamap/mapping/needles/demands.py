@@ -5,6 +5,8 @@ from itertools import product
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index, const
+from isamap.ir.literal import value
+from isamap.ir.nodes import Buffer
 
 
 def broken(entry: Entry, counts: Mapping[str, Sequence[int]], pitches: Mapping[str, Index]) -> str:
@@ -41,3 +43,16 @@ def axis_rooms(entry: Entry, rooms: Mapping[str, int]) -> dict[str, int]:
 def is_restricted(entry: Entry) -> bool:
     """Return whether an instruction has tables or constraints at all."""
     return bool(entry.constraints) or any(o.contents for o in entry.instruction.operands)
+
+
+def is_partial(entry: Entry) -> bool:
+    """Return whether an instruction is defined for some values of its operands only."""
+    return any(operand.values is not None for operand in entry.instruction.operands)
+
+
+def defined_for(operand: Buffer) -> tuple[int, int] | None:
+    """Return the ends of the values for which an instruction is defined; None: for all."""
+    if operand.values is None:
+        return None
+    low, high = (int(value(end)) for end in operand.values)
+    return low, high

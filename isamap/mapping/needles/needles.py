@@ -10,6 +10,7 @@ from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduce, Reduc
 from isamap.ir.operations import OPERATIONS, REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses
 from isamap.mapping.matching import Needle
+from isamap.mapping.needles.demands import is_partial
 from isamap.mapping.needles.makers import Makers
 from isamap.mapping.needles.orders import OperandOrders, Renaming, automorphisms
 from isamap.mapping.needles.pattern import bindings, size
@@ -43,6 +44,8 @@ class Needles:
         """Yield the needles with this key; a masked form only if there is no full one."""
         seen: set[object] = set()
         for entry in self._entries.get(key, ()):
+            if is_partial(entry):
+                continue  # What proves its operands' values has it as a composition of one.
             for needle in self.readings(entry).needles:
                 if _key(needle.reduction, needle.value) != key:
                     continue
@@ -52,6 +55,16 @@ class Needles:
                 elif form in seen:
                     continue
                 yield needle
+
+    def partial(self, statement: Statement) -> Iterator[Needle]:
+        """Yield the needles for a statement that are defined for some values only."""
+        key = _key(statement.reduction, statement.value)
+        for entry in self._entries.get(key, ()):
+            if is_partial(entry):
+                for needle in self.readings(entry).needles:
+                    own = _key(needle.reduction, needle.value)
+                    if own == key and needle.target.dtype == statement.target.dtype:
+                        yield needle
 
     def readings(self, entry: Entry) -> Readings:
         """Return an entry's needles, or why it has none."""
@@ -179,7 +192,7 @@ def _program(needle: Needle, value: Expr, binding: dict[str, Expr]) -> object:
     match value:
         case Access(buffer, indices, _):
             operand = needle.operand(buffer)
-            return operand.storage, tuple(map(str, indices)), binding[buffer]
+            return operand.storage, operand.values, tuple(map(str, indices)), binding[buffer]
         case Op(op, args, dtype):
             parts = [_program(needle, arg, binding) for arg in args]
             if OPERATIONS[op].commutative:

@@ -25,17 +25,21 @@ from isamap.ir.nodes import (
     Statement,
 )
 from isamap.mapping.matching import Needle
-from isamap.mapping.needles.demands import is_restricted
+from isamap.mapping.needles.demands import defined_for, is_restricted
 from isamap.mapping.needles.unrolled import is_unrolled, rolled
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """An element of an operand: ``axes`` number it in row-major order."""
+    """An element of an operand: ``axes`` number it in row-major order.
+
+    ``ends`` are the least and greatest value for which the instruction is defined; None: all are.
+    """
 
     operand: str
     axes: tuple[str, ...]
     dtype: DType
+    ends: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +204,9 @@ def _leaf(entry: Entry, access: Access, extents: Mapping[str, int]) -> Leaf | No
         if split is None:
             return None
         axes += split
-    return Leaf(access.buffer, tuple(axes), access.dtype) if len(set(axes)) == len(axes) else None
+    if len(set(axes)) < len(axes):
+        return None
+    return Leaf(access.buffer, tuple(axes), access.dtype, defined_for(buffer))
 
 
 def _sized(entry: Entry, operand: Buffer) -> Buffer:
@@ -250,9 +256,9 @@ def leaves(value: Value) -> dict[str, Leaf]:
 def rename(value: Value, axes: Mapping[str, str], operands: Mapping[str, str]) -> Value:
     """Return a value with other names for its axes and operands."""
     match value:
-        case Leaf(operand, own, dtype):
+        case Leaf(operand, own):
             named = tuple(axes.get(axis, axis) for axis in own)
-            return Leaf(operands.get(operand, operand), named, dtype)
+            return replace(value, operand=operands.get(operand, operand), axes=named)
         case Apply(op, args, dtype):
             return Apply(op, tuple(rename(arg, axes, operands) for arg in args), dtype)
         case Total(reduction, own, inner, dtype):

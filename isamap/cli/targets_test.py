@@ -10,7 +10,7 @@ from isamap.cli.progress import progress
 from isamap.cli.tables import wrap
 from isamap.targets.probe.finding import Finding
 from isamap.targets.table import Untested, verdict, write_tables
-from isamap.targets.test import Tested, check_target, compiler_version, runner_version
+from isamap.targets.test import Outcome, check_target, compiler_version, runner_version
 
 _DIFFERS = 4
 
@@ -71,7 +71,7 @@ def command(
     if everything == bool(names):
         raise click.UsageError("give names of descriptions, or --all")
     machines = [load_hardware(name, trust=trust) for name in names or shipped_names()]
-    results: list[Tested | Untested] = []
+    results: list[Outcome | Untested] = []
     for machine in machines:
         if everything and machine.toolchain is None:
             continue
@@ -95,7 +95,7 @@ def command(
     return 0 if all(isinstance(r, Untested) or r.ok for r in results) else _DIFFERS
 
 
-def _told(tested: Tested) -> list[str]:
+def _told(tested: Outcome) -> list[str]:
     """Return a paragraph of what was done, and what is not right."""
     count = len(tested.findings)
     text = (
@@ -111,7 +111,7 @@ def _told(tested: Tested) -> list[str]:
     return lines
 
 
-def _document(result: Tested | Untested) -> dict[str, Any]:
+def _document(result: Outcome | Untested) -> dict[str, Any]:
     if isinstance(result, Untested):
         return {"name": result.machine.name, "tested": False, "reason": result.reason}
     return {

@@ -30,6 +30,8 @@ def check_numeric(document: Document, index: int, entry: Entry) -> Iterator[Diag
     span = document.span("instructions", index, "numeric")
     results = [s.target for s in entry.instruction.statements if s.target.dtype.is_float]
     if not results:
+        if entry.instruction.types:
+            return  # others of the same family do
         yield fail("E130", f"'{entry.name}' computes no floats: 'numeric' is about them", span)
         return
     reduced = {
@@ -55,8 +57,8 @@ def check_numeric(document: Document, index: int, entry: Entry) -> Iterator[Diag
         yield fail(
             "E130", message, document.key_span("instructions", index, "numeric", "sums", name)
         )
-    if (numeric.rounding != "nearest" or numeric.flush) and any(
-        t.dtype.name != "f32" for t in results
-    ):
+    special = numeric.rounding != "nearest" or numeric.flush != "never"
+    special |= "once" in dict(numeric.sums).values()
+    if special and any(t.dtype.name != "f32" for t in results):
         message = f"'{entry.name}' computes other floats than f32: only these are rounded otherwise"
         yield fail("E130", message, span)

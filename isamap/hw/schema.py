@@ -29,6 +29,7 @@ from isamap.hw.units import (
     with_values,
 )
 from isamap.ir.dtype import DTYPES
+from isamap.ir.numeric import Flush, Order, Rounding
 
 FORMAT = 1
 """The version of the format that this reads."""
@@ -256,7 +257,7 @@ class NumericModel(Model):
     """How an instruction adds and rounds floats, where its statement leaves that open."""
 
     fused: Flag = Field(False, description="a product that is added is not rounded first")
-    sums: dict[Name, Literal["ascending", "descending", "apart", "halves", "pairs"]] = Field(
+    sums: dict[Name, Order] = Field(
         default_factory=dict,
         description="how terms are added over reduction variables, the outermost first",
     )
@@ -265,11 +266,13 @@ class NumericModel(Model):
         description="so many neighbouring terms over a variable have a sum of their own",
     )
     zero: Flag = Field(False, description="a sum of its own begins with zero, not with a term")
-    rounding: Literal["nearest", "odd"] = Field(
+    rounding: Rounding = Field(
         "nearest", description="of each step in f32: to the nearest (ties to even), or to odd"
     )
-    flush: Flag = Field(
-        False, description="subnormal f32 are zero in the arguments and results of each step"
+    flush: Flush = Field(
+        "never",
+        description="subnormal f32 are zero in the arguments and results of each step; results "
+        "that are so before they are rounded, or after",
     )
 
 

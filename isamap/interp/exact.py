@@ -1,6 +1,8 @@
-"""Fused multiply-add in numpy, rounded once."""
+"""Fused multiply-adds and sums in numpy, rounded once."""
 
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 
@@ -31,6 +33,27 @@ def sticky(total: Values, error: Values) -> Values:
     # Away from zero when the error has the sign of the total; a zero total has no error.
     outward = (error > 0) == (total > 0)
     return np.asarray(np.where(fix, bits + np.where(outward, 1, -1), bits).view(F64))
+
+
+def exact_sum(terms: Sequence[Values]) -> Values:
+    """Return the sum of float64 values, rounded once, to odd; what is not finite as it comes."""
+    parts: list[Values] = []  # they add up to the sum, do not overlap, and grow
+    for term in terms:
+        rest = np.asarray(term)
+        grown = []
+        for part in parts:
+            rest, error = two_sum(rest, part)
+            grown.append(error)
+        parts = [*grown, rest]
+    total, lost = np.zeros_like(parts[-1]), np.zeros_like(parts[-1])
+    for part in reversed(parts):
+        total, error = two_sum(total, part)
+        lost = np.where(lost == 0, error, lost)
+    plain = reduce(np.add, terms)
+    # An exact zero has the sign that plain arithmetic gives it, if that gives one.
+    zero = np.where(plain == 0, plain, 0.0)
+    found = np.where(total == 0, zero, sticky(total, lost))
+    return np.asarray(np.where(np.isfinite(plain), found, plain))
 
 
 def _split(a: Values) -> tuple[Values, Values]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 import numpy as np
 
 from isamap.interp.declared import Declared
-from isamap.interp.exact import sticky, two_sum
+from isamap.interp.exact import exact_sum, sticky, two_sum
 from isamap.interp.rounding import F32, F64, Values, to_f32_odd
 from isamap.interp.setup import box_of, split
 from isamap.ir.dtype import DType
@@ -15,6 +16,7 @@ from isamap.ir.numeric import Numeric
 from isamap.ir.statements import substitute_expr
 
 _STEPS = frozenset({"+", "-", "*", "fma"})
+_ONCE = "sum of products"  # of pairs of arguments, rounded once
 _LEAST = 2.0**-126  # of the f32 that are not subnormal
 
 
@@ -78,8 +80,14 @@ def _sum(
             total = _sum(substitute_expr(term, {name: value}), rest, ranges, numeric, total)
         return total
     begin = Literal("0", term.dtype) if numeric.zero else None
-    if order == "apart":
-        own: Expr | None = begin
+    if order == "once":
+        # Whatever is summed inside of it is a part of the one sum.
+        names = [name, *(inner for inner, _ in rest)]
+        points = product(*(ranges[inner] for inner in names))
+        terms = [substitute_expr(term, dict(zip(names, point, strict=True))) for point in points]
+        own: Expr | None = Op(_ONCE, tuple(f for t in terms for f in _pair(t)), term.dtype)
+    elif order == "apart":
+        own = begin
         for value in values:
             own = _sum(substitute_expr(term, {name: value}), rest, ranges, numeric, own)
     else:
@@ -135,6 +143,11 @@ def _factors(expr: Expr, negative: bool) -> tuple[Expr, Expr] | None:
             return None
 
 
+def _pair(term: Expr) -> tuple[Expr, Expr]:
+    """Return two expressions whose product a term is."""
+    return _factors(term, False) or (term, Literal("1", term.dtype))
+
+
 @dataclass(frozen=True, slots=True)
 class Stepped(Declared):
     """The declared types, with sums and products of f32 rounded or flushed as described."""
@@ -145,10 +158,13 @@ class Stepped(Declared):
         self, op: str, arguments: tuple[DType, ...], result: DType
     ) -> Callable[..., Values]:
         """Return the function that computes an operation, rounded once."""
+        if op == _ONCE:
+            assert result.bits == 32, "only sums in f32 are exact"
+            return lambda *values: self._step(op, *values)
         plain = super(Stepped, self).operation(op, arguments, result)
         if op not in _STEPS or not result.is_float:
             return plain
-        if self.numeric.rounding == "nearest" and not self.numeric.flush:
+        if self.numeric.rounding == "nearest" and self.numeric.flush == "never":
             return plain
         assert result.bits == 32, "only steps in f32 are rounded otherwise"
         return lambda *values: self._step(op, *values)
@@ -160,12 +176,14 @@ class Stepped(Declared):
                 exact = wide[0] * wide[1]  # two significands of 24 bits
             case "fma":
                 exact = sticky(*two_sum(wide[0] * wide[1], wide[2]))
+            case "sum of products":
+                exact = exact_sum([a * b for a, b in zip(wide[::2], wide[1::2], strict=True)])
             case _:
                 exact = sticky(*two_sum(wide[0], -wide[1] if op == "-" else wide[1]))
         return self._given(np.asarray(exact))
 
     def _taken(self, x: Values) -> Values:
-        return _flushed(x, np.abs(x) < _LEAST) if self.numeric.flush else x
+        return x if self.numeric.flush == "never" else _flushed(x, np.abs(x) < _LEAST)
 
     def _given(self, exact: Values) -> Values:
         if self.numeric.rounding == "odd":
@@ -174,10 +192,10 @@ class Stepped(Declared):
             found = np.where(np.abs(exact) >= 2.0**128, exact.astype(F32), found)
         else:
             found = exact.astype(F32)
-        if self.numeric.flush:
-            # Tiny is what would be less than normal if exponents had no end.
-            scaled = np.abs(exact) * 2.0**64
-            near = scaled.astype(F32) if self.numeric.rounding == "nearest" else scaled
+        if self.numeric.flush != "never":
+            scaled = np.abs(exact) * 2.0**64  # far from the ends of exponents
+            rounds = self.numeric.flush == "after" and self.numeric.rounding == "nearest"
+            near = scaled.astype(F32) if rounds else scaled
             found = _flushed(found, near < _LEAST * 2.0**64)
         return np.asarray(found, F32)
 

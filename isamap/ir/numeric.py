@@ -3,12 +3,18 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Order: TypeAlias = Literal["ascending", "descending", "apart", "halves", "pairs"]
+Order: TypeAlias = Literal["ascending", "descending", "apart", "once", "halves", "pairs"]
 """How the terms of a sum over one variable are added.
 
 ``ascending`` and ``descending``: one after the other to what there is.  ``apart``: one after the
-other, by themselves, and their sum to what there is.  ``halves`` and ``pairs``, by themselves too:
-each with that half the number away, or with its neighbour, until one is left.
+other, by themselves, and their sum to what there is.  ``once``: the same, products and sum exact
+and rounded once.  ``halves`` and ``pairs``, by themselves too: each with that half the number away,
+or with its neighbour, until one is left.
+"""
+
+Flush: TypeAlias = Literal["never", "before", "after"]
+"""Whether subnormal numbers are zero, and whether a result is one ``before`` it is rounded, or
+``after``, when exponents had no bound: what rounds up to the least normal number tells them apart.
 """
 
 Rounding: TypeAlias = Literal["nearest", "odd"]
@@ -23,8 +29,8 @@ class Numeric:
     reduction variables, the outermost first; the others are outside of these and ascending.  A sum
     of its own begins with its first term, or with zero (``zero``).  ``groups``: so many terms over
     a variable, neighbours, have a sum of their own, which is then added; the groups are ascending.
-    Each step has this ``rounding``.  ``flush``: subnormal arguments and results of each step are
-    zero, of their sign.
+    Each step has this ``rounding``.  ``flush``, unless it is ``never``: subnormal arguments and
+    results of each step are zero, of their sign.
     """
 
     fused: bool = False
@@ -32,7 +38,7 @@ class Numeric:
     groups: tuple[tuple[str, int], ...] = ()
     zero: bool = False
     rounding: Rounding = "nearest"
-    flush: bool = False
+    flush: Flush = "never"
 
     @property
     def roundoffs(self) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from isamap.diagnostics import IsamapError, fail
 from isamap.hw.accelerator import Accelerator
 from isamap.targets.probe.finding import Finding
-from isamap.targets.test import Tested, compiler_version, runner_version
+from isamap.targets.test import Outcome, compiler_version, runner_version
 
 BEGIN, END = "<!-- begin proof -->", "<!-- end proof -->"
 """The lines between which a file has the tables."""
@@ -24,7 +24,7 @@ class Untested:
     reason: str
 
 
-def write_tables(path: Path, results: Sequence[Tested | Untested]) -> None:
+def write_tables(path: Path, results: Sequence[Outcome | Untested]) -> None:
     """Replace what stands between the two marks of a file.  IsamapError if it has none."""
     text = path.read_text(encoding="utf-8")
     before, begin, rest = text.partition(f"{BEGIN}\n")
@@ -34,7 +34,7 @@ def write_tables(path: Path, results: Sequence[Tested | Untested]) -> None:
     path.write_text(f"{before}{begin}\n{markdown(results)}\n{end}{after}", encoding="utf-8")
 
 
-def markdown(results: Sequence[Tested | Untested]) -> str:
+def markdown(results: Sequence[Outcome | Untested]) -> str:
     """Return a table of the targets, and one of the instructions of each."""
     lines = [
         "| target | compiled by | run on | instructions | operand sets | result |",
@@ -43,7 +43,7 @@ def markdown(results: Sequence[Tested | Untested]) -> str:
     ]
     for result in results:
         own = _listed(result)
-        name = result.name if isinstance(result, Tested) else result.machine.name
+        name = result.name if isinstance(result, Outcome) else result.machine.name
         lines += [
             "",
             f"<details><summary>{name}: {len(own)} instructions</summary>",
@@ -67,7 +67,7 @@ def verdict(findings: Iterable[Finding]) -> str:
     return ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
 
 
-def _row(result: Tested | Untested) -> str:
+def _row(result: Outcome | Untested) -> str:
     if isinstance(result, Untested):
         machine = result.machine
         count = len(machine.own_entries)
@@ -78,8 +78,8 @@ def _row(result: Tested | Untested) -> str:
     )
 
 
-def _listed(result: Tested | Untested) -> list[Finding]:
-    if isinstance(result, Tested):
+def _listed(result: Outcome | Untested) -> list[Finding]:
+    if isinstance(result, Outcome):
         return list(result.findings)
     return [
         Finding(e.name, e.instruction.generic or e.name, 0, 0, 0, "not tried", "not run here")
@@ -103,4 +103,5 @@ def _group(generic: str, findings: Sequence[Finding]) -> str:
     reasons = dict.fromkeys(f.text.replace("\n", "; ") for f in findings if f.status != "right")
     if reasons and all(reasons):
         told += f": {' / '.join(reasons)}".replace("|", "\\|")
+    named = named or "1"
     return f"| `{generic}` | {named} | {sets:,} | {extents} | {told} |"

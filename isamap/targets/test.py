@@ -16,7 +16,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class Outcome:
     """What was found of a description's instructions.
 
     ``tools`` are those of the catalogue that it was compiled and run with; ``runner`` is the name
@@ -51,7 +51,7 @@ def check_target(
     faults: Iterable[Fault] | None = None,
     tell: Tell = lambda _: None,
     folder: Path | None = None,
-) -> Tested:
+) -> Outcome:
     """Execute instructions of a description and compare them with what their statements say.
 
     Those of its own file, or all with ``inherited``, or those called ``instruction`` (a name, with
@@ -68,7 +68,7 @@ def check_target(
     findings = probe(machine, [e.name for e in entries], samples, seed, tell, folder)
     known = tuple(recorded_faults() if faults is None else faults)
     assert machine.toolchain is not None
-    return Tested(
+    return Outcome(
         machine.name,
         machine.toolchain.compiler[0],
         machine.toolchain.runner[0] if machine.toolchain.runner else "",
@@ -115,12 +115,12 @@ def _with_faults(finding: Finding, faults: Sequence[Fault]) -> Finding:
     return finding
 
 
-def compiler_version(tested: Tested) -> str:
+def compiler_version(tested: Outcome) -> str:
     """Return what a description was compiled with, and the version if that is known."""
     return _told(tested.compiler, tested.tools)
 
 
-def runner_version(tested: Tested) -> str:
+def runner_version(tested: Outcome) -> str:
     """Return what a description's code ran on, and the version of an emulator."""
     return _told(tested.runner, tested.tools) if tested.runner else "this CPU"
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from isamap.diagnostics import Source
 from isamap.interp.call import Plan
+from isamap.interp.exact import exact_sum
 from isamap.interp.rounding import nearest
 from isamap.interp.steps import Stepped, spelled_out
 from isamap.ir.dtype import DTYPES
-from isamap.ir.numeric import Numeric
+from isamap.ir.numeric import Flush, Numeric
 from isamap.text.load import parse_instructions
 from tests.profiles import examples
 
@@ -71,6 +72,7 @@ def test_orders_of_four_products(rounding: str, a: list[float], b: list[float], 
         (): r(r(r(r(start + p[0]) + p[1]) + p[2]) + p[3]),
         (("sums", "descending"),): r(r(r(r(start + p[3]) + p[2]) + p[1]) + p[0]),
         (("sums", "apart"),): r(start + r(r(r(p[0] + p[1]) + p[2]) + p[3])),
+        (("sums", "once"),): r(start + r(sum(exact, Fraction(0)))),
         (("sums", "halves"),): r(start + r(r(p[0] + p[2]) + r(p[1] + p[3]))),
         (("sums", "pairs"),): r(start + r(r(p[0] + p[1]) + r(p[2] + p[3]))),
         (("groups", 2),): r(r(start + r(p[0] + p[1])) + r(p[2] + p[3])),
@@ -83,6 +85,20 @@ def test_orders_of_four_products(rounding: str, a: list[float], b: list[float], 
         }
         numeric = Numeric(rounding=rounding, **fields)  # type: ignore[arg-type]
         assert Fraction(dot(4, numeric, a, b, c)) == want, said
+
+
+@given(
+    terms=st.lists(
+        st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=1, max_size=6
+    )
+)
+def test_an_exact_sum_is_rounded_to_odd_once(terms: list[float]) -> None:
+    again = [*terms, *(-t for t in terms[1:])]  # nearly all of it cancels
+    for values in (terms, again):
+        found = float(exact_sum([np.array([v]) for v in values])[0])
+        exact = sum(map(Fraction, values), Fraction(0))
+        assert found == float(exact) or abs(Fraction(found) - exact) < abs(exact) / 2**52
+        assert (Fraction(found) == exact) or int(np.array(found).view(np.int64)) & 1
 
 
 def test_a_sum_of_its_own_begins_with_its_first_term_or_with_zero() -> None:
@@ -101,18 +117,31 @@ def test_a_sum_of_its_own_begins_with_its_first_term_or_with_zero() -> None:
 def test_subnormal_numbers_are_zero_if_flushed(rounding: str, a: float, b: float, c: float) -> None:
     round_ = flushed(to_nearest if rounding == "nearest" else to_odd)
     x, y, z = (Fraction(v) if abs(v) >= SMALLEST else Fraction(0) for v in (a, b, c))
-    numeric = Numeric(rounding=rounding, flush=True)  # type: ignore[arg-type]
+    numeric = Numeric(rounding=rounding, flush="after")  # type: ignore[arg-type]
     found = Fraction(dot(1, numeric, [a], [b], c))
     want = round_(z + round_(x * y))
     # What rounds up to a normal number in 24 bits alone is not subnormal.
     assert found == want or (abs(found - want) <= SMALLEST and abs(want) <= SMALLEST)
 
 
-def test_what_is_tiny_is_so_after_rounding_without_a_bound_of_exponents() -> None:
-    numeric = Numeric(flush=True)
-    just = 1 - 2.0**-24
-    assert dot(1, numeric, [2.0**-126], [just], 0.0) == 0.0
-    assert dot(1, Numeric(), [2.0**-126], [just], 0.0) == 2.0**-126
+@pytest.mark.parametrize(
+    ("flush", "factor", "want"),
+    [
+        ("after", 1 - 2.0**-24, 0.0),
+        ("before", 1 - 2.0**-24, 0.0),
+        ("never", 1 - 2.0**-24, 2.0**-126),
+        ("after", 1.0, 2.0**-126),
+        ("before", 1.0, 2.0**-126),
+    ],
+)
+def test_what_is_subnormal_is_told_before_or_after_rounding(
+    flush: Flush, factor: float, want: float
+) -> None:
+    assert dot(1, Numeric(flush=flush), [2.0**-126], [factor], 0.0) == want
+    # 2^-126 less what 24 bits cannot tell.
+    numeric = Numeric(fused=True, flush=flush)
+    found = dot(1, numeric, [2.0**-100], [-(2.0**-100)], 2.0**-126)
+    assert found == (0.0 if flush == "before" else 2.0**-126)
 
 
 @pytest.mark.parametrize(

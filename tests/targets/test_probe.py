@@ -67,10 +67,10 @@ def test_a_wrong_template_is_found_with_its_operands() -> None:
 @pytest.mark.parametrize(
     ("numeric", "right"),
     [
-        (Numeric(sums=(("k", "apart"),), rounding="odd", flush=True), True),
-        (Numeric(sums=(("k", "apart"),), flush=True), False),
+        (Numeric(sums=(("k", "apart"),), rounding="odd", flush="before"), True),
+        (Numeric(sums=(("k", "apart"),), flush="before"), False),
         (Numeric(sums=(("k", "apart"),), rounding="odd"), False),
-        (Numeric(rounding="odd", flush=True), False),
+        (Numeric(rounding="odd", flush="before"), False),
         (None, False),
     ],
 )

@@ -1,0 +1,82 @@
+"""The tables of docs/targets.md are those of the descriptions that ship."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from isamap.diagnostics import IsamapError
+from isamap.hw.load import load_hardware, shipped_names
+from isamap.targets.probe.finding import Finding
+from isamap.targets.table import BEGIN, END, Untested, write_tables
+from isamap.targets.test import Outcome
+
+PAGE = Path(__file__).parents[2] / "docs" / "targets.md"
+FRESH = "isamap targets test --all --markdown docs/targets.md"
+
+
+def compiled() -> list[str]:
+    return [name for name in shipped_names() if load_hardware(name).toolchain is not None]
+
+
+def tables() -> str:
+    return PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+
+
+def test_every_target_is_in_the_table() -> None:
+    first = tables().partition("<details>")[0]
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (\d+) \| [\d,]+ \| (.+) \|$", first, re.MULTILINE)
+    found = {name: int(count) for name, count, _ in rows}
+    assert found == {name: len(load_hardware(name).own_entries) for name in compiled()}, FRESH
+    for name, _, result in rows:
+        assert result == "right" or result.startswith("not run here"), name
+
+
+@pytest.mark.parametrize("name", compiled())
+def test_every_instruction_that_ships_is_in_the_table(name: str) -> None:
+    section = tables().partition(f"<summary>{name}:")[2].partition("</details>")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \| ([\d,]+) \| \d+ \| (.+) \|$", section, re.MULTILINE)
+    entries = load_hardware(name).own_entries
+    forms = Counter(e.instruction.generic or e.name for e in entries)
+    assert {generic for generic, *_ in rows} == set(forms), FRESH
+    for generic, told, sets, result in rows:
+        count = int(told) if told.isdigit() else max(1, len(told.split()))
+        assert count == forms[generic], generic
+        if not result.startswith("1 not tried") and "not run here" not in result:
+            assert int(sets.replace(",", "")) >= 10_000 * forms[generic], generic
+
+
+def finding(name: str, status: str, text: str = "") -> Finding:
+    return Finding(name, name.partition("_")[0], 5, 1, 1, status, text)  # type: ignore[arg-type]
+
+
+def test_tables_tell_what_is_not_right_and_replace_older_ones(tmp_path: Path) -> None:
+    findings = (
+        finding("add_f32", "right"),
+        finding("add_s8", "known wrong", "qemu-x: off by one\nor two"),
+        finding("mul", "right"),
+    )
+    tested = Outcome("mine", "cc", "", (), 5, 0, findings)
+    path = tmp_path / "page.md"
+    path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    write_tables(path, [tested, Untested(load_hardware("x86_amx"), "no tiles")])
+    text = path.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    assert "| `mine` | cc | this CPU | 3 | 15 | 1 known wrong, 2 right |" in text
+    assert (
+        "| `add` | f32 s8 | 10 | 1 | 1 known wrong, 1 right: qemu-x: off by one; or two |" in text
+    )
+    assert "| not run here: no tiles |" in text
+    again = path.read_text()
+    write_tables(path, [tested, Untested(load_hardware("x86_amx"), "no tiles")])
+    assert path.read_text() == again
+
+
+def test_a_page_without_marks_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text("nothing\n")
+    with pytest.raises(IsamapError, match="E535"):
+        write_tables(path, [])

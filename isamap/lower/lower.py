@@ -32,8 +32,13 @@ def lower(
     schedule: Schedule,
     producers: Producers | None = None,
     beginnings: Beginnings | None = None,
+    *,
+    saved: bool = True,
 ) -> LoweredKernel:
     """Return the lowered kernel.
+
+    Without ``saved`` the results of statements that no other one takes from registers are left
+    there, for a look at what a statement costs whose results others must take from there.
 
     ``schedule`` has one entry per statement.  ``producers`` saves reading the machine's entries
     again, ``beginnings`` lowering the first statements again where several schedules of one kernel
@@ -45,7 +50,7 @@ def lower(
     lent = lent_places(bound, schedule)
     for number, own in enumerate(schedule.statements[start:], start):
         if own.within is None:
-            _go_on(begun, schedule, number)
+            _go_on(begun, schedule, number, KEPT if saved else Finishing((), False))
         if beginnings is not None:
             beginnings.keep(schedule, number + 1, begun)
     context, written = begun.context, begun.written
@@ -89,11 +94,15 @@ def _begin(bound: Kernel, accelerator: Accelerator, producers: Producers | None)
     return Begun(context)
 
 
-def _go_on(begun: Begun, schedule: Schedule, number: int) -> None:
-    """Lower one statement that has loops of its own, and what is computed in its registers."""
+def _go_on(begun: Begun, schedule: Schedule, number: int, alone: Finishing) -> None:
+    """Lower one statement that has loops of its own, and what is computed in its registers.
+
+    ``alone`` says what becomes of results that no other statement takes.
+    """
     bound, own = begun.context.kernel, schedule.statements[number]
     statement = bound.statements[number]
-    after = _finishing(bound, number, schedule.followers(number))
+    followers = schedule.followers(number)
+    after = _finishing(bound, number, followers) if followers else alone
     if own.along is not None:
         _look_at_rounds(bound, schedule, number)
     nodes = lower_statement(begun.context, statement, own, begun.written, after)
@@ -168,8 +177,6 @@ def _apart(name: str, why: str) -> ScheduleError:
 
 def _finishing(kernel: Kernel, root: int, followers: tuple[int, ...]) -> Finishing:
     """Return what becomes of the results of a statement; ScheduleError if it cannot be."""
-    if not followers:
-        return KEPT
     try:
         return finishing(kernel, root, followers)
     except ApartError as error:

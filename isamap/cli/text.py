@@ -31,7 +31,7 @@ def report_lines(report: Report, everything: bool) -> list[str]:
     for statement in result.statements:
         lines += ["", *_statement_lines(report, statement, sequences, everything)]
     lines += ["", *schedule_lines(result, sequences)]
-    lines += ["", *_estimate_lines(report), *_prepared_lines(report)]
+    lines += ["", *_estimate_lines(report), *_prepared_lines(report), *_placement_lines(report)]
     lines += tuning_lines(result.tuning)
     return [*lines, *_result_lines(report)]
 
@@ -204,6 +204,22 @@ def _prepared_lines(report: Report) -> list[str]:
         f"in an estimated {duration(seconds)}"
     )
     return wrap(text, "", " " * 10)
+
+
+def _placement_lines(report: Report) -> list[str]:
+    """Return how scratchpads are filled, a line for each that is used."""
+    lines: list[str] = []
+    for n, own in enumerate(report.result.placements):
+        text = (
+            f"{own.storage} {own.used / 1024:.3g} of {own.size / 1024:.3g} KiB, "
+            f"in {own.banks} bank{'s' * (own.banks != 1)}"
+        )
+        if own.clashes:
+            least = "no placement has fewer" if own.least else "not proved to be the least"
+            count = f"{own.clashes} pair{'s' * (own.clashes != 1)}"
+            text += f"; {count} of operands of one call in one bank, {least}"
+        lines += wrap(("          " if n else "placed    ") + text, "", " " * 12)
+    return lines
 
 
 def _result_lines(report: Report) -> list[str]:

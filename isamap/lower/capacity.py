@@ -45,7 +45,9 @@ def excess(lowered: LoweredKernel, accelerator: Accelerator) -> str | None:
                 f"{needed - capacity} {unit} over"
             )
     if (register := without_number(lowered, accelerator)) is not None:
-        return f"{lowered.name}: no register of {register.storage} is left for {register.name}"
+        pad = accelerator.storage(register.storage).kind == "scratchpad"
+        what = "rows" if pad else "register"
+        return f"{lowered.name}: no {what} of {register.storage} left for {register.name}"
     return None
 
 

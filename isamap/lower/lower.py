@@ -17,6 +17,7 @@ from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
 from isamap.lower.number import number_registers
 from isamap.lower.packing import fill
+from isamap.lower.place import place_fragments
 from isamap.lower.rounds import is_looped, one_loop
 from isamap.lower.share import share_copies
 from isamap.lower.statement import StatementLowering, scattered
@@ -80,7 +81,7 @@ def lower(
     apart = set_apart(whole, accelerator)
     is_shared = any(level.parallel for own in schedule.statements for level in own.levels)
     whole = share_copies(apart) if is_shared else apart
-    return number_registers(whole, accelerator)
+    return place_fragments(number_registers(whole, accelerator), accelerator)
 
 
 def _begin(bound: Kernel, accelerator: Accelerator, producers: Producers | None) -> Begun:

@@ -23,7 +23,8 @@ class Register:
     """A fragment in a storage of the machine: one C variable, or one tile of a scratchpad.
 
     In a storage of numbered registers it has the ``number`` of one that holds it as long as it is
-    needed, the first of several where it takes several.
+    needed, the first of several where it takes several; in a scratchpad that of the row of
+    ``alignment`` bytes at which it begins.
     """
 
     name: str

@@ -44,8 +44,8 @@ def number_registers(lowered: LoweredKernel, accelerator: Accelerator) -> Lowere
 
 
 def without_number(lowered: LoweredKernel, accelerator: Accelerator) -> Register | None:
-    """Return a fragment in numbered registers that is used and has no number, if there is one."""
-    numbered = {s.name for s in accelerator.storages if s.numbered}
+    """Return a fragment that is used, should have a number and has none, if there is one."""
+    numbered = {s.name for s in accelerator.storages if accelerator.rows(s) is not None}
     return next((r for r in used(lowered.code) if r.storage in numbered and r.number is None), None)
 
 

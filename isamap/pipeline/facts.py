@@ -1,6 +1,7 @@
 """The facts of a report as plain data: the document of ``--json`` (docs/commands.md)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypeAlias, get_args
 
 from isamap import __version__
@@ -57,6 +58,7 @@ def report_facts(report: Report) -> Facts:
         "schedule_text": schedule_text(result),
         "estimate": _estimate(result),
         "prepared": _prepared(result),
+        "placed": [asdict(own) for own in result.placements],
         "tuning": _tuning(result),
         "execution": {
             "way": execution.way,

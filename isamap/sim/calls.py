@@ -34,14 +34,15 @@ class Tracer(Protocol):
 class Fragment:
     """A register's content; ``written`` marks its elements, None when all have a value.
 
-    ``rivals`` are the fragments with one of its numbers, itself among them: what is written to one
-    of them is lost in the others.
+    ``rivals`` are, for each of its numbers, the fragments that have it, itself among them: what is
+    written to one of them is lost in the others.
     """
 
     register: Register
     data: Values
     written: Values | None
     rivals: tuple[list["Fragment"], ...] = ()
+    others: list["Fragment"] | None = None
 
     def forget(self) -> None:
         """Take every element's value away."""
@@ -49,10 +50,11 @@ class Fragment:
 
     def overwrite(self) -> None:
         """Take away the values of all others with one of its numbers."""
-        for group in self.rivals:
-            for other in group:
-                if other is not self:
-                    other.forget()
+        if self.others is None:
+            found = {id(other): other for group in self.rivals for other in group}
+            self.others = [other for other in found.values() if other is not self]
+        for other in self.others:
+            other.forget()
 
 
 def new_fragment(register: Register, memory: Memory) -> Fragment:

@@ -4,6 +4,7 @@ A fault found here is a fault of lowering (or of a description), never of the us
 """
 
 from collections.abc import Mapping
+from math import prod
 from typing import assert_never
 
 import numpy as np
@@ -181,10 +182,13 @@ class _Machine:
         if register.number is None:
             return
         storage = self.accelerator.storage(register.storage)
-        file, each = self.accelerator.register_file(storage)
-        row = range(register.number, register.number + each)
-        if not storage.numbered or row[0] < 0 or row[-1] >= (file.count or 0):
+        file, _ = self.accelerator.register_file(storage)
+        size = prod(register.shape) * register.dtype.bytes
+        count = self.accelerator.rows_for(storage, size)
+        is_numbered = self.accelerator.rows(storage) is not None
+        if not is_numbered or not self.accelerator.may_begin(storage, register.number, count):
             raise LoweredFault(f"register {register.name}: {file.name} has no {register.number}")
+        row = range(register.number, register.number + count)
         held = tuple(self.holders.setdefault((file.name, n), []) for n in row)
         for group in held:
             group.append(fragment)

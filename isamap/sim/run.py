@@ -33,6 +33,7 @@ class SimResult:
     ``instructions`` counts executions by instruction; ``busy`` is cycles by unit (of one of its
     instances, work being spread evenly) and by storage port (``"spm read"``); ``latency`` is the
     longest chain of dependent instructions; ``peak`` is the greatest use of each storage.
+    ``conflicts`` counts executions of calls with two operands in one bank of a scratchpad.
     """
 
     outputs: Mapping[str, Values]
@@ -42,6 +43,7 @@ class SimResult:
     latency: Fraction
     issue: Fraction
     peak: Mapping[str, int]
+    conflicts: int = 0
 
 
 def simulate(
@@ -71,7 +73,16 @@ def simulate(
     # The first result cannot leave before its instruction's latency is over.
     startup = max((e.latency for e in account.used.values()), default=Fraction(0))
     cycles = max([issue, latency, *busy.values()]) if busy else max(issue, latency)
-    return SimResult(outputs, cycles + startup, dict(account.counts), busy, latency, issue, peak)
+    return SimResult(
+        outputs,
+        cycles + startup,
+        dict(account.counts),
+        busy,
+        latency,
+        issue,
+        peak,
+        account.conflicts,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +93,7 @@ class _Site:
     sources: tuple[str, ...]
     targets: tuple[str, ...]
     latency: int
+    conflict: bool
 
 
 class _Account:
@@ -98,6 +110,7 @@ class _Account:
         self.sites: dict[int, _Site] = {}
         self.moved: dict[tuple[str, int], tuple[tuple[str, int], ...]] = {}
         self.storages = {s.name: s for s in accelerator.storages}
+        self.conflicts = 0
 
     def __call__(self, call: Call, entry: Entry, plan: Plan) -> None:
         """Take note of one executed instruction."""
@@ -108,8 +121,13 @@ class _Account:
         if site is None:
             sources, targets = _registers(call, entry)
             site = self.sites[id(call)] = _Site(
-                call, sources, targets, int(entry.latency * self.scale)
+                call,
+                sources,
+                targets,
+                int(entry.latency * self.scale),
+                _in_one_bank(call, self.accelerator),
             )
+        self.conflicts += site.conflict
         end = site.latency
         for source in site.sources:
             end = max(end, self.ready.get(source, 0) + site.latency)
@@ -162,6 +180,16 @@ def _ports(call: Call, entry: Entry, plan: Plan, account: _Account) -> list[tupl
         if operand.role == "in" and storage.write is not None:
             found.append((f"{storage.name} write", size))
     return found
+
+
+def _in_one_bank(call: Call, accelerator: Accelerator) -> bool:
+    """Return whether two operands of a call lie in one bank of a scratchpad."""
+    found: list[tuple[str, int]] = []
+    for register in dict.fromkeys(p for _, p in call.operands if isinstance(p, Register)):
+        storage = accelerator.storage(register.storage)
+        if storage.kind == "scratchpad" and register.number is not None:
+            found.append((storage.name, register.number // accelerator.bank_rows(storage)))
+    return len(set(found)) < len(found)
 
 
 def _registers(call: Call, entry: Entry) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -17,6 +17,7 @@ from isamap.pipeline.result import Report, Result, StatementResult
 from isamap.pipeline.sequences import Sequences
 from isamap.pipeline.sizes import iterations
 from isamap.rewrite.rule import Rewriting
+from isamap.schedule.buffers import buffer_texts
 from isamap.schedule.printed import early_text
 from isamap.schedule.schedule import StatementSchedule
 
@@ -164,6 +165,8 @@ def _schedule_lines(
         text += f"; {', '.join(treated)}"
     if schedule.early:
         text += f"; prefetches {', '.join(early_text(schedule, e) for e in schedule.early)}"
+    if buffers := buffer_texts(schedule):
+        text += f"; places in turn: {', '.join(buffers)}"
     if schedule.bypass:
         text += "; results past the caches"
     if along is not None:

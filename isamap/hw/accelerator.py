@@ -10,6 +10,9 @@ from isamap.ir.constraint import Constraint
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Buffer, Instruction
 
+Queues = Literal["interlocked"]
+"""How units that are queues wait for each other: hardware holds back what must wait."""
+
 StorageKind = Literal["registers", "scratchpad", "cache", "memory", "immediate"]
 
 LINE = 64
@@ -153,7 +156,8 @@ class Toolchain:
 class Accelerator:
     """A described machine.
 
-    ``clock`` is in Hz.  ``features`` are CPU features (names of /proc/cpuinfo) without which native
+    ``clock`` is in Hz.  ``queues`` says how units wait for each other where they are queues that
+    work side by side.  ``features`` are CPU features (names of /proc/cpuinfo) without which native
     code cannot run.  ``digest`` is a hash of the description's content; ``trusted`` says that its
     templates and toolchain may be executed (shipped, or named with ``--trust``).
     """
@@ -172,6 +176,7 @@ class Accelerator:
     trusted: bool = False
     path: str = ""
     version: int = 1
+    queues: Queues | None = None
 
     def storage(self, name: str) -> Storage:
         """Return the storage called ``name``."""

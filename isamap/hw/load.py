@@ -146,6 +146,7 @@ def _build(chain: tuple[Document, ...], trusted: bool) -> Accelerator:
         trusted=trusted,
         path=chain[0].source.name,
         version=own.format,
+        queues=own.queues or next((d.model.queues for d in chain if d.model.queues), None),
     )
 
 

@@ -282,6 +282,11 @@ class DescriptionModel(Model):
     clock: Frequency | None = Field(None, description="as in '3.0 GHz'")
     cores: Count | None = Field(None, description="cores that run at the same time")
     issue: Count | None = Field(None, description="instructions started per cycle and core")
+    queues: Literal["interlocked"] | None = Field(
+        None,
+        description="units are queues side by side, each in the order of the program: hardware "
+        "holds back what must wait for another one",
+    )
     features: Words = Field((), description="CPU features (/proc/cpuinfo) that the code needs")
     units: dict[Name, Count] = Field(
         default_factory=dict, description="execution units and how many there are of each"

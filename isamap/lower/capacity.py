@@ -64,7 +64,7 @@ def _size(register: Register, storage: Storage) -> int:
     if storage.kind == "registers":
         return -(-bits // storage.bits) if storage.bits else 1
     aligned = max(1, storage.alignment)
-    return -(-bits // 8 // aligned) * aligned
+    return -(-bits // 8 // aligned) * aligned * register.places
 
 
 def _peak(nodes: tuple[Node, ...], storages: Mapping[str, Storage]) -> dict[str, int]:

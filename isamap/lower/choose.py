@@ -20,6 +20,7 @@ from isamap.mapping import matching
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles.pattern import size
+from isamap.schedule.buffers import first_buffers
 from isamap.schedule.first import first_schedule
 from isamap.schedule.rank import Ranked, Ranking
 from isamap.schedule.schedule import Schedule, StatementSchedule
@@ -262,7 +263,8 @@ def _best_of(
     """
     assert start.estimate is not None
     best, least = start, start.estimate.cycles / NEARLY
-    for schedule in schedules:
+    for other in schedules:
+        schedule = replace(other, buffers=start.schedule.buffers if start.schedule else ())
         lowered = lower(alone, accelerator, Schedule((schedule,)), producers, saved=start.saved)
         if excess(lowered, accelerator) is not None:
             continue
@@ -311,20 +313,22 @@ def _fitting(
         schedule = first_schedule(
             ranked.mapping, accelerator, producers, alone, threads, rank, ranked.treatments
         )
-        plain = Schedule((schedule,))
-        try:
-            lowered = lower(alone, accelerator, plain, producers, saved=saved)
-        except ScheduleError as error:
-            if not taken or not saved:
-                raise
-            saved = False
+        for buffers in first_buffers(accelerator, len(schedule.operands), schedule.levels):
+            schedule = replace(schedule, buffers=buffers)
+            plain = Schedule((schedule,))
             try:
-                lowered = lower(alone, accelerator, plain, producers, saved=False)
-            except ScheduleError:
-                raise error from None
-        over = excess(lowered, accelerator)
-        if over is None:
-            return schedule, lowered, saved
+                lowered = lower(alone, accelerator, plain, producers, saved=saved)
+            except ScheduleError as error:
+                if not taken or not saved:
+                    raise
+                saved = False
+                try:
+                    lowered = lower(alone, accelerator, plain, producers, saved=False)
+                except ScheduleError:
+                    raise error from None
+            over = excess(lowered, accelerator)
+            if over is None:
+                return schedule, lowered, saved
     raise ScheduleError(Diagnostic("E403", over or ""))
 
 

@@ -68,11 +68,15 @@ class Emitter:
     known: dict[tuple[object, ...], Register] = field(default_factory=dict)
     held: dict[Access, Register] = field(default_factory=dict)
     """What is in a register already, for steps that begin there."""
+    places: int = 1
+    """In how many places of a scratchpad what is declared lies in turn."""
 
     def register(self, fragment: Fragment, stem: str) -> Register:
         """Declare a register for a fragment."""
         name = self.context.unique(stem)
-        register = Register(name, fragment.storage, fragment.dtype, fragment.shape)
+        pad = self.context.accelerator.storage(fragment.storage).kind == "scratchpad"
+        places = self.places if pad else 1
+        register = Register(name, fragment.storage, fragment.dtype, fragment.shape, places=places)
         self.registers.append(register)
         return register
 

@@ -184,7 +184,7 @@ class Nest:
         early = early_results(self.at, position)
         if self.at.result_in_memory or self.statement.reduction == "=":
             return [*early, *self._inner(depth, position, {})]
-        emitter = Emitter(self.context, [*early])
+        emitter = Emitter(self.context, [*early], places=self.at.schedule.places(None))
         results: dict[Tile, Register] = {}
         for tile in self._tiles(position, self.at.output_variables):
             here = self._tile_position(position, tile)
@@ -393,6 +393,7 @@ class Nest:
         for name, _ in fed:
             if name == needle.tied and self.at.result_in_memory:
                 continue  # it lies where the result goes
+            emitter.places = self._places_of(name)
             made = self.at.input(name, partial)
             owner = needle.owner(name)
             if name == needle.tied and isinstance(made, Step):
@@ -407,6 +408,7 @@ class Nest:
                 continue
             operands.append((owner, emitter.source(made.source, here, owner)))
             symbols.update(self._symbols(made, name, here))
+        emitter.places = self.at.schedule.places(None)
         target = needle.target.buffer
         staged: Copy | None = None
         if self.at.result_in_memory:
@@ -428,6 +430,11 @@ class Nest:
             emitter.nodes.append(staged)
         if self.statement.reduction == "=" and result is not None:
             self._finish(emitter, here, result)
+
+    def _places_of(self, operand: str) -> int:
+        """Return in how many places what is made for an operand lies in turn."""
+        own = [n for n, (name, _) in enumerate(inputs(self.at.mapping)) if name == operand]
+        return max((self.at.schedule.places(n) for n in own), default=1)
 
     def _symbols(self, made: RootInput, operand: str, here: Position) -> dict[str, Index]:
         if made.fit is None:

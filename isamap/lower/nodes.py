@@ -24,7 +24,8 @@ class Register:
 
     In a storage of numbered registers it has the ``number`` of one that holds it as long as it is
     needed, the first of several where it takes several; in a scratchpad that of the row of
-    ``alignment`` bytes at which it begins.
+    ``alignment`` bytes at which it begins.  There it may have several ``places``, one after the
+    other, and takes the next one, in turn, each time that its scope begins.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Register:
     dtype: DType
     shape: tuple[int, ...]
     number: int | None = None
+    places: int = 1
 
 
 @dataclass(frozen=True, slots=True)

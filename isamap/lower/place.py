@@ -103,7 +103,7 @@ class _Lives:
             for name in begins.get(position, ()):
                 register = own[name]
                 size = prod(register.shape) * register.dtype.bytes
-                self.sizes[name] = self.accelerator.rows_for(self.pad, size)
+                self.sizes[name] = self.accelerator.rows_for(self.pad, size) * register.places
                 self.together[name] = [*alive, *here]
                 here.append(name)
             self.nodes((node,), (*alive, *here))

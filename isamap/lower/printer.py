@@ -87,8 +87,14 @@ def _registers(registers: tuple[Register, ...]) -> Iterator[str]:
         registers, key=lambda r: (r.storage, r.dtype.name, r.shape)
     ):
         extents = ", ".join(map(str, shape))
-        named = (r.name if r.number is None else f"{r.name} = {r.number}" for r in same)
+        named = (_register(r) for r in same)
         yield f"{', '.join(named)} : {dtype}[{extents}] @ {storage}"
+
+
+def _register(register: Register) -> str:
+    """Return a fragment's name and where it lies: ``a = 64 in 2 places``."""
+    number = "" if register.number is None else f" = {register.number}"
+    return register.name + number + f" in {register.places} places" * (register.places > 1)
 
 
 def _call(call: Call) -> str:

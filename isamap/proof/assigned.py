@@ -109,6 +109,7 @@ class _Flow:
         self.seen.add(place.name)
         file, _ = self.machine.register_file(storage)
         each = self.machine.rows_for(storage, prod(place.shape) * place.dtype.bytes)
+        each *= place.places
         number = -1 if place.number is None else place.number
         if not self.machine.may_begin(storage, number, each):
             self.faults.append(f"{place.name} cannot be in {file.name} {place.number}")

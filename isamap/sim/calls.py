@@ -1,6 +1,6 @@
 """Execution of instruction calls: where operands lie, whether they may, and what is touched."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol, TypeAlias
@@ -13,7 +13,7 @@ from isamap.interp.cells import pitches
 from isamap.interp.rounding import Values
 from isamap.ir.index import Index
 from isamap.ir.nodes import Buffer, Literal
-from isamap.lower.nodes import Call, Operand, Register, Window
+from isamap.lower.nodes import Call, Copy, Operand, Register, Window
 from isamap.sim.memory import Environment, LoweredFault, Memory, Number
 
 Plans: TypeAlias = dict[tuple[Any, ...], Plan]
@@ -23,10 +23,20 @@ Action: TypeAlias = Callable[[Environment], None]
 
 
 class Tracer(Protocol):
-    """Sees every instruction as it is executed."""
+    """Sees what is executed."""
 
-    def __call__(self, call: Call, entry: Entry, plan: Plan) -> None:
-        """Take note of an executed instruction."""
+    def __call__(
+        self, call: Call, entry: Entry, plan: Plan, begins: Mapping[str, tuple[str, int]]
+    ) -> None:
+        """Take note of an executed instruction; ``begins`` has its operands in memory."""
+        ...
+
+    def copied(self, copy: Copy) -> None:
+        """Take note of an executed copy."""
+        ...
+
+    def enter(self, registers: Sequence[Register]) -> None:
+        """Take note of a scope that begins, with these registers."""
         ...
 
 
@@ -267,7 +277,17 @@ class CallSite:
         if self.memory.observer is not None:
             self._observe(bound.plan)
         if self.tracer is not None:
-            self.tracer(self.node, self.entry, bound.plan)
+            self.tracer(self.node, self.entry, bound.plan, self._begins())
+
+    def _begins(self) -> dict[str, tuple[str, int]]:
+        """Return where the operands in memory begin in this call."""
+        found: dict[str, tuple[str, int]] = {}
+        for position, _, _ in self.offsets:
+            name = self.operands[position].name
+            place = self.node.operand(name)
+            assert isinstance(place, Window)
+            found[name] = (place.buffer, self.places[position][1])
+        return found
 
     def _mark(self, fragment: Fragment, made: Values | None) -> None:
         if fragment.rivals:

@@ -120,11 +120,22 @@ class _Machine:
             case Scope():
                 return self._scope(node, scope)
             case Copy():
-                return compile_copy(node, self.memory)
+                return self._copy(node)
             case Prefetch():
                 return self._prefetch(node)
             case _:
                 assert_never(node)
+
+    def _copy(self, node: Copy) -> Action:
+        copy, tracer = compile_copy(node, self.memory), self.tracer
+        if tracer is None:
+            return copy
+
+        def traced(environment: Environment) -> None:
+            copy(environment)
+            tracer.copied(node)
+
+        return traced
 
     def _prefetch(self, node: Prefetch) -> Action:
         """Return what does nothing: a line that is asked for is neither read nor written."""
@@ -184,7 +195,7 @@ class _Machine:
         storage = self.accelerator.storage(register.storage)
         file, _ = self.accelerator.register_file(storage)
         size = prod(register.shape) * register.dtype.bytes
-        count = self.accelerator.rows_for(storage, size)
+        count = self.accelerator.rows_for(storage, size) * register.places
         is_numbered = self.accelerator.rows(storage) is not None
         if not is_numbered or not self.accelerator.may_begin(storage, register.number, count):
             raise LoweredFault(f"register {register.name}: {file.name} has no {register.number}")
@@ -203,9 +214,13 @@ class _Machine:
             self._number(fragment)
         body = self.body(node.body, {**scope, **{f.register.name: f for f in fragments}})
 
+        tracer = self.tracer
+
         def enter(environment: Environment) -> None:
             for fragment in fragments:
                 fragment.forget()
+            if tracer is not None:
+                tracer.enter(node.registers)
             for action in body:
                 action(environment)
 

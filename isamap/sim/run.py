@@ -7,19 +7,21 @@ latency after its operands, and storages move a limited number of bytes a cycle.
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
 
 from isamap.hw.accelerator import Accelerator, Entry
+from isamap.interp.arguments import bind_symbols
 from isamap.interp.arithmetic import Arithmetic
 from isamap.interp.call import Plan
 from isamap.interp.rounding import Values
 from isamap.ir.nodes import Kernel
 from isamap.lower.capacity import excess, peak_use
-from isamap.lower.nodes import Call, LoweredKernel, Register, Window
+from isamap.lower.nodes import Call, Copy, LoweredKernel, Register, Window
 from isamap.sim.lowered import run_lowered
+from isamap.sim.queues import Begins, Timeline
 
 
 class SimulationFault(Exception):
@@ -33,6 +35,8 @@ class SimResult:
     ``instructions`` counts executions by instruction; ``busy`` is cycles by unit (of one of its
     instances, work being spread evenly) and by storage port (``"spm read"``); ``latency`` is the
     longest chain of dependent instructions; ``peak`` is the greatest use of each storage.
+    On a machine of queues ``cycles`` are those until the last instruction is done there, and
+    ``waits`` those for which each unit, free itself, waited for what an instruction needed.
     ``conflicts`` counts executions of calls with two operands in one bank of a scratchpad.
     """
 
@@ -44,6 +48,7 @@ class SimResult:
     issue: Fraction
     peak: Mapping[str, int]
     conflicts: int = 0
+    waits: Mapping[str, Fraction] = field(default_factory=dict)
 
 
 def simulate(
@@ -63,7 +68,14 @@ def simulate(
     peak = peak_use(lowered, accelerator)
     if (over := excess(lowered, accelerator)) is not None:
         raise SimulationFault(over)
-    account = _Account(accelerator)
+    timeline = None
+    if accelerator.queues is not None:
+        values = symbols or {}
+        if kernel is not None:
+            values = bind_symbols(kernel, values, arrays)
+        sizes = {a.name: int(a.size.evaluate(dict(values))) for a in lowered.arrays}
+        timeline = Timeline(accelerator, sizes)
+    account = _Account(accelerator, timeline)
     outputs = run_lowered(
         lowered, accelerator, arrays, symbols, kernel=kernel, arithmetic=arithmetic, tracer=account
     )
@@ -75,13 +87,14 @@ def simulate(
     cycles = max([issue, latency, *busy.values()]) if busy else max(issue, latency)
     return SimResult(
         outputs,
-        cycles + startup,
+        cycles + startup if timeline is None else timeline.cycles,
         dict(account.counts),
         busy,
         latency,
         issue,
         peak,
         account.conflicts,
+        {} if timeline is None else timeline.waits,
     )
 
 
@@ -99,8 +112,9 @@ class _Site:
 class _Account:
     """Counts instructions as they are executed."""
 
-    def __init__(self, accelerator: Accelerator) -> None:
+    def __init__(self, accelerator: Accelerator, timeline: Timeline | None) -> None:
         self.accelerator = accelerator
+        self.timeline = timeline
         self.counts: Counter[str] = Counter()
         self.used: dict[str, Entry] = {}
         self.bytes: Counter[str] = Counter()
@@ -112,8 +126,20 @@ class _Account:
         self.storages = {s.name: s for s in accelerator.storages}
         self.conflicts = 0
 
-    def __call__(self, call: Call, entry: Entry, plan: Plan) -> None:
+    def copied(self, copy: Copy) -> None:
+        """Take note of a copy."""
+        if self.timeline is not None:
+            self.timeline.copied(copy)
+
+    def enter(self, registers: Sequence[Register]) -> None:
+        """Take note of a scope that begins."""
+        if self.timeline is not None:
+            self.timeline.enter(registers)
+
+    def __call__(self, call: Call, entry: Entry, plan: Plan, begins: Begins) -> None:
         """Take note of one executed instruction."""
+        if self.timeline is not None:
+            self.timeline.call(call, entry, plan, begins)
         name = entry.name
         self.counts[name] += 1
         self.used[name] = entry

@@ -10,8 +10,10 @@ from isamap.ir.constraint import Constraint
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Buffer, Instruction
 
-Queues = Literal["interlocked"]
-"""How units that are queues wait for each other: hardware holds back what must wait."""
+Queues = Literal["interlocked", "tokens"]
+"""How units that are queues wait for each other: hardware holds back what must wait, or they wait
+for tokens only, which code has to contain.
+"""
 
 StorageKind = Literal["registers", "scratchpad", "cache", "memory", "immediate"]
 

@@ -14,6 +14,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Token,
 )
 from isamap.lower.number import without_number
 
@@ -76,7 +77,7 @@ def _peak(nodes: tuple[Node, ...], storages: Mapping[str, Storage]) -> dict[str,
 
 def _peak_of(node: Node, storages: Mapping[str, Storage]) -> dict[str, int]:
     match node:
-        case Call() | Copy() | Prefetch():
+        case Call() | Copy() | Prefetch() | Token():
             return {}
         case Loop(body=body):
             return _peak(body, storages)
@@ -116,7 +117,7 @@ def _used(node: Node) -> Iterator[Register]:
         case Guard(body=body, otherwise=otherwise):
             for inner in (*body, *otherwise):
                 yield from _used(inner)
-        case Copy() | Prefetch():
+        case Copy() | Prefetch() | Token():
             pass
 
 

@@ -128,7 +128,22 @@ class Prefetch:
     offset: Index
 
 
-Node: TypeAlias = Call | Loop | Guard | Scope | Copy | Prefetch
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A unit posts to a channel, or ``waits`` for what was posted there.
+
+    What a unit posts counts as posted when all that it was given before is done.  One that waits
+    starts nothing more until all was posted that has been given to it so far, but for the last
+    ``behind`` posts.
+    """
+
+    unit: str
+    channel: str
+    waits: bool = False
+    behind: int = 0
+
+
+Node: TypeAlias = Call | Loop | Guard | Scope | Copy | Prefetch | Token
 
 
 @dataclass(frozen=True, slots=True)

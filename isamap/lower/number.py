@@ -19,6 +19,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Token,
 )
 
 Taken = Mapping[str, frozenset[int]]
@@ -59,7 +60,7 @@ def used(nodes: tuple[Node, ...]) -> Iterator[Register]:
                 yield from used(body)
             case Guard(_, body, otherwise):
                 yield from used((*body, *otherwise))
-            case Copy() | Prefetch():
+            case Copy() | Prefetch() | Token():
                 pass
 
 
@@ -107,7 +108,7 @@ class _Numbering:
                 return replace(node, body=inside, otherwise=self.nodes(otherwise, scope, taken))
             case Scope():
                 return self._scope(node, scope, taken)
-            case Copy() | Prefetch():
+            case Copy() | Prefetch() | Token():
                 return node
 
     def _scope(self, node: Scope, scope: Mapping[str, Register], taken: Taken) -> Scope:

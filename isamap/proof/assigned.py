@@ -20,6 +20,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Token,
 )
 from isamap.proof.registers import footprint
 
@@ -63,7 +64,7 @@ class _Flow:
             match node:
                 case Call():
                     state = self._call(node, state)
-                case Copy() | Prefetch():
+                case Copy() | Prefetch() | Token():
                     pass
                 case Scope(_, body):
                     state = self.run(body, state)

@@ -13,7 +13,7 @@ from isamap.interp.cells import pitches
 from isamap.interp.rounding import Values
 from isamap.ir.index import Index
 from isamap.ir.nodes import Buffer, Literal
-from isamap.lower.nodes import Call, Copy, Operand, Register, Window
+from isamap.lower.nodes import Call, Copy, Operand, Register, Token, Window
 from isamap.sim.memory import Environment, LoweredFault, Memory, Number
 
 Plans: TypeAlias = dict[tuple[Any, ...], Plan]
@@ -33,6 +33,10 @@ class Tracer(Protocol):
 
     def copied(self, copy: Copy) -> None:
         """Take note of an executed copy."""
+        ...
+
+    def token(self, token: Token) -> None:
+        """Take note of a token that is posted or waited for."""
         ...
 
     def enter(self, registers: Sequence[Register]) -> None:

@@ -16,7 +16,7 @@ from isamap.interp.arithmetic import Arithmetic, declared
 from isamap.interp.rounding import Values
 from isamap.ir.nodes import Kernel
 from isamap.lower.apart import faults_ahead
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope
+from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope, Token
 from isamap.sim.calls import Action, CallSite, Fragment, Plans, Tracer, new_fragment
 from isamap.sim.copies import compile_copy
 from isamap.sim.memory import ArrayObserver, Environment, LoweredFault, Memory
@@ -123,6 +123,8 @@ class _Machine:
                 return self._copy(node)
             case Prefetch():
                 return self._prefetch(node)
+            case Token():
+                return self._token(node)
             case _:
                 assert_never(node)
 
@@ -136,6 +138,15 @@ class _Machine:
             tracer.copied(node)
 
         return traced
+
+    def _token(self, node: Token) -> Action:
+        tracer = self.tracer
+
+        def token(environment: Environment) -> None:
+            if tracer is not None:
+                tracer.token(node)
+
+        return token
 
     def _prefetch(self, node: Prefetch) -> Action:
         """Return what does nothing: a line that is asked for is neither read nor written."""

@@ -14,7 +14,8 @@ import numpy as np
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.interp.call import Plan
 from isamap.interp.rounding import Values
-from isamap.lower.nodes import Call, Copy, Register
+from isamap.lower.nodes import Call, Copy, Register, Token
+from isamap.sim.races import History, Order
 
 Begins = Mapping[str, tuple[str, int]]
 """Where operands in memory begin: the array and the element."""
@@ -26,6 +27,7 @@ class Place:
     def __init__(self, size: int) -> None:
         self.ready: Values = np.zeros(size, np.int64)
         self.needed: Values = np.zeros(size, np.int64)
+        self.history = History(size)
 
 
 class Timeline:
@@ -50,6 +52,10 @@ class Timeline:
         self.held: dict[str, int] = {}
         self.places: dict[str, Place] = {}
         self.turns: dict[str, int] = {}
+        self.order = Order() if accelerator.queues == "tokens" else None
+        self.last: dict[str, int] = {}
+        self.gates: dict[str, int] = {}
+        self.posts: dict[str, list[int]] = {}
         self.issued = 0
         self.host = 0
         self.end = 0
@@ -80,7 +86,9 @@ class Timeline:
             took[unit] = int(cycles * count * self.scale)
             free = max(free, min(self.free.setdefault(unit, [0] * count)))
         reads, writes = self._touched(call, entry, plan, begins)
-        start = max(free, self.host)
+        start = max(free, self.host, *(self.gates.get(unit, 0) for unit in took))
+        if self.order is not None:
+            self._check(self.order, call, next(iter(took)), reads, writes)
         for place, where in reads:
             start = max(start, int(place.ready[where].max(initial=0)))
         for place, where in writes:
@@ -93,11 +101,43 @@ class Timeline:
             own[own.index(min(own))] = start + cycles_
             longest = max(longest, start + cycles_)
             self.held[unit] = self.held.get(unit, 0) + start - free
+            self.last[unit] = max(self.last.get(unit, 0), done, start + cycles_)
         for place, where in reads:
             place.needed[where] = np.maximum(place.needed[where], longest)
         for place, where in writes:
             place.ready[where] = done
         self.end = max(self.end, done, longest)
+
+    def token(self, token: Token) -> None:
+        """Take note of a token, which is posted when all that its unit was given is done."""
+        posts = self.posts.setdefault(token.channel, [])
+        if not token.waits:
+            posts.append(self.last.get(token.unit, 0))
+        elif len(posts) > token.behind:
+            time = posts[len(posts) - 1 - token.behind]
+            self.gates[token.unit] = max(self.gates.get(token.unit, 0), time)
+        if self.order is not None and token.waits:
+            self.order.wait(token.unit, token.channel, token.behind)
+        elif self.order is not None:
+            self.order.post(token.unit, token.channel)
+
+    def _check(
+        self,
+        order: Order,
+        call: Call,
+        unit: str,
+        reads: Sequence[tuple[Place, Values]],
+        writes: Sequence[tuple[Place, Values]],
+    ) -> None:
+        """LoweredFault where an instruction touches what another unit may not be done with."""
+        both = [(reads, False), (writes, True)]
+        for found, write in both:
+            for place, where in found:
+                order.check(unit, place.history, where, write, call.instruction)
+        number = order.start(unit)
+        for found, write in both:
+            for place, where in found:
+                order.note(unit, number, place.history, where, write)
 
     def copied(self, copy: Copy) -> None:
         """Take note of a copy, which the host does: when its arrays are free, in no time."""
@@ -105,6 +145,9 @@ class Timeline:
         for name in arrays:
             place = self._array(name)
             self.host = max(self.host, int(place.ready.max(initial=0)))
+        if self.order is not None:
+            self.order.meet()
+            self.host = max(self.host, self.end)
         target = self._array(copy.target)
         self.host = max(self.host, int(target.needed.max(initial=0)))
 

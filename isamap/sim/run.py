@@ -19,7 +19,7 @@ from isamap.interp.call import Plan
 from isamap.interp.rounding import Values
 from isamap.ir.nodes import Kernel
 from isamap.lower.capacity import excess, peak_use
-from isamap.lower.nodes import Call, Copy, LoweredKernel, Register, Window
+from isamap.lower.nodes import Call, Copy, LoweredKernel, Register, Token, Window
 from isamap.sim.lowered import run_lowered
 from isamap.sim.queues import Begins, Timeline
 
@@ -130,6 +130,11 @@ class _Account:
         """Take note of a copy."""
         if self.timeline is not None:
             self.timeline.copied(copy)
+
+    def token(self, token: Token) -> None:
+        """Take note of a token."""
+        if self.timeline is not None:
+            self.timeline.token(token)
 
     def enter(self, registers: Sequence[Register]) -> None:
         """Take note of a scope that begins."""

@@ -17,6 +17,7 @@ from isamap.pipeline.result import Report, Result, StatementResult
 from isamap.pipeline.sequences import Sequences
 from isamap.pipeline.sizes import iterations
 from isamap.rewrite.rule import Rewriting
+from isamap.schedule.buffers import buffer_texts
 from isamap.schedule.printed import early_text
 from isamap.schedule.schedule import StatementSchedule
 
@@ -31,7 +32,7 @@ def report_lines(report: Report, everything: bool) -> list[str]:
     for statement in result.statements:
         lines += ["", *_statement_lines(report, statement, sequences, everything)]
     lines += ["", *schedule_lines(result, sequences)]
-    lines += ["", *_estimate_lines(report), *_prepared_lines(report)]
+    lines += ["", *_estimate_lines(report), *_prepared_lines(report), *_placement_lines(report)]
     lines += tuning_lines(result.tuning)
     return [*lines, *_result_lines(report)]
 
@@ -164,6 +165,8 @@ def _schedule_lines(
         text += f"; {', '.join(treated)}"
     if schedule.early:
         text += f"; prefetches {', '.join(early_text(schedule, e) for e in schedule.early)}"
+    if buffers := buffer_texts(schedule):
+        text += f"; places in turn: {', '.join(buffers)}"
     if schedule.bypass:
         text += "; results past the caches"
     if along is not None:
@@ -204,6 +207,22 @@ def _prepared_lines(report: Report) -> list[str]:
         f"in an estimated {duration(seconds)}"
     )
     return wrap(text, "", " " * 10)
+
+
+def _placement_lines(report: Report) -> list[str]:
+    """Return how scratchpads are filled, a line for each that is used."""
+    lines: list[str] = []
+    for n, own in enumerate(report.result.placements):
+        text = (
+            f"{own.storage} {own.used / 1024:.3g} of {own.size / 1024:.3g} KiB, "
+            f"in {own.banks} bank{'s' * (own.banks != 1)}"
+        )
+        if own.clashes:
+            least = "no placement has fewer" if own.least else "not proved to be the least"
+            count = f"{own.clashes} pair{'s' * (own.clashes != 1)}"
+            text += f"; {count} of operands of one call in one bank, {least}"
+        lines += wrap(("          " if n else "placed    ") + text, "", " " * 12)
+    return lines
 
 
 def _result_lines(report: Report) -> list[str]:

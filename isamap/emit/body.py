@@ -19,6 +19,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Token,
 )
 
 INDENT = "    "
@@ -94,6 +95,8 @@ class Body:
                 self.put(function.call)
             case Prefetch():
                 self.put(prefetch_line(node, self.machine, env))
+            case Token():
+                raise AssertionError("machines whose units wait for tokens have no toolchain")
             case _:
                 assert_never(node)
 
@@ -135,7 +138,7 @@ class Body:
                 self._guard(node, env, together)
             case Scope():
                 self._scope(node, env, alone=False, together=together)
-            case Call() | Copy() | Prefetch():
+            case Call() | Copy() | Prefetch() | Token():
                 raise AssertionError("threads share loops")
             case _:
                 assert_never(node)

@@ -15,6 +15,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Token,
     Window,
 )
 
@@ -32,7 +33,7 @@ def calls(nodes: tuple[Node, ...]) -> Iterator[Call]:
                 yield from calls(otherwise)
             case Loop(body=body) | Scope(body=body):
                 yield from calls(body)
-            case Copy() | Prefetch():
+            case Copy() | Prefetch() | Token():
                 pass
             case _:
                 assert_never(node)
@@ -78,6 +79,8 @@ def buffers_used(nodes: tuple[Node, ...]) -> frozenset[str]:
                 found |= buffers_used(node.body)
             case Scope():
                 found |= buffers_used(node.body)
+            case Token():
+                pass
             case _:
                 assert_never(node)
     return frozenset(found)

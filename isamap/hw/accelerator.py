@@ -12,6 +12,11 @@ from isamap.ir.dtype import DType
 from isamap.ir.nodes import Buffer, Instruction
 from isamap.ir.numeric import Numeric
 
+Queues = Literal["interlocked", "tokens"]
+"""How units that are queues wait for each other: hardware holds back what must wait, or they wait
+for tokens only, which code has to contain.
+"""
+
 StorageKind = Literal["registers", "scratchpad", "cache", "memory", "immediate"]
 
 LINE = 64
@@ -159,7 +164,8 @@ class Toolchain:
 class Accelerator:
     """A described machine.
 
-    ``clock`` is in Hz.  ``features`` are CPU features (names of /proc/cpuinfo) without which native
+    ``clock`` is in Hz.  ``queues`` says how units wait for each other where they are queues that
+    work side by side.  ``features`` are CPU features (names of /proc/cpuinfo) without which native
     code cannot run.  ``digest`` is a hash of the description's content; ``trusted`` says that its
     templates and toolchain may be executed (shipped, or named with ``--trust``).  ``parameters``
     are the numbers that were chosen when it was loaded; they are filled in everywhere.
@@ -180,6 +186,7 @@ class Accelerator:
     path: str = ""
     version: int = 1
     parameters: tuple[Parameter, ...] = ()
+    queues: Queues | None = None
 
     def storage(self, name: str) -> Storage:
         """Return the storage called ``name``."""
@@ -191,6 +198,39 @@ class Accelerator:
             return storage, 1
         file = self.storage(storage.within)
         return file, max(1, -(-(storage.bits or 1) // (file.bits or 1)))
+
+    def rows(self, storage: Storage) -> int | None:
+        """Return how many numbers fragments in ``storage`` may have, None if they have none.
+
+        Those of numbered registers are registers, those of a scratchpad rows of its alignment.
+        """
+        if storage.kind == "scratchpad":
+            return (storage.size or 0) // storage.alignment
+        file, _ = self.register_file(storage)
+        return file.count or 0 if storage.kind == "registers" and storage.numbered else None
+
+    def rows_for(self, storage: Storage, size: int) -> int:
+        """Return how many numbers in a row a fragment of ``size`` bytes takes in ``storage``."""
+        if storage.kind == "scratchpad":
+            return -(-size // storage.alignment)
+        return self.register_file(storage)[1]
+
+    def may_begin(self, storage: Storage, number: int, rows: int) -> bool:
+        """Return whether a fragment that takes so many ``rows`` may begin at ``number``.
+
+        In numbered registers it begins at a multiple of them, in a scratchpad it does not lie
+        across the end of a bank that it fits into.
+        """
+        if number < 0 or number + rows > (self.rows(storage) or 0):
+            return False
+        if storage.kind != "scratchpad":
+            return number % rows == 0
+        bank = self.bank_rows(storage)
+        return rows > bank or number // bank == (number + rows - 1) // bank
+
+    def bank_rows(self, storage: Storage) -> int:
+        """Return how many rows of a scratchpad are one of its banks."""
+        return max(1, (self.rows(storage) or 0) // storage.banks)
 
     @property
     def prefetched(self) -> Storage | None:

@@ -14,6 +14,7 @@ from isamap.hw.check import (
     check_entry,
     check_model,
     check_storage,
+    check_tokens,
     check_unique,
     check_within,
     parsed_constraints,
@@ -147,6 +148,9 @@ def _build(
     if not entries and not collector.errors:
         message = "the description has no instructions"
         collector.add(fail("E105", message, chain[0].root.span))
+    queues = next((d.model.queues for d in chain if d.model.queues), None)
+    if queues == "tokens":
+        collector.extend(check_tokens(chain[0], units, entries, toolchain is not None))
     if collector.errors:
         raise HardwareError(collector.errors)
     assert isinstance(clock, Fraction)
@@ -166,6 +170,7 @@ def _build(
         trusted=trusted,
         path=chain[0].source.name,
         version=own.format,
+        queues=queues,
     )
 
 

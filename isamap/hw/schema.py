@@ -338,6 +338,11 @@ class DescriptionModel(Model):
     clock: Frequency | None = Field(None, description="as in '3.0 GHz'")
     cores: Count | None = Field(None, description="cores that run at the same time")
     issue: Count | None = Field(None, description="instructions started per cycle and core")
+    queues: Literal["interlocked", "tokens"] | None = Field(
+        None,
+        description="units are queues side by side, each in the order of the program: hardware "
+        "holds back what must wait for another one (interlocked), or they wait for tokens only",
+    )
     features: Words = Field((), description="CPU features (/proc/cpuinfo) that the code needs")
     parameters: dict[Name, ParameterModel] = Field(
         default_factory=dict,

@@ -16,6 +16,7 @@ from isamap.lower.nodes import (
     Node,
     Prefetch,
     Scope,
+    Token,
     Window,
 )
 
@@ -91,7 +92,7 @@ def uses(nodes: Iterable[Node], entries: Mapping[str, Entry]) -> Uses:
             case Copy():
                 writes.add(node.target)
                 reads |= set() if node.source is None else {node.source}
-            case Loop() | Guard() | Scope() | Prefetch():
+            case Loop() | Guard() | Scope() | Prefetch() | Token():
                 pass
     return Uses(frozenset(reads), frozenset(writes))
 
@@ -111,7 +112,7 @@ def every(nodes: Iterable[Node]) -> Iterator[Node]:
                 yield from every(body)
             case Guard(_, body, otherwise):
                 yield from every((*body, *otherwise))
-            case Call() | Copy() | Prefetch():
+            case Call() | Copy() | Prefetch() | Token():
                 pass
 
 
@@ -131,5 +132,5 @@ def _indices(node: Node) -> Sequence[Index]:
             return node.conditions
         case Prefetch():
             return [node.offset]
-        case Scope():
+        case Scope() | Token():
             return []

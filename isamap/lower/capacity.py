@@ -14,6 +14,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Token,
 )
 from isamap.lower.number import without_number
 
@@ -45,7 +46,9 @@ def excess(lowered: LoweredKernel, accelerator: Accelerator) -> str | None:
                 f"{needed - capacity} {unit} over"
             )
     if (register := without_number(lowered, accelerator)) is not None:
-        return f"{lowered.name}: no register of {register.storage} is left for {register.name}"
+        pad = accelerator.storage(register.storage).kind == "scratchpad"
+        what = "rows" if pad else "register"
+        return f"{lowered.name}: no {what} of {register.storage} left for {register.name}"
     return None
 
 
@@ -62,7 +65,7 @@ def _size(register: Register, storage: Storage) -> int:
     if storage.kind == "registers":
         return -(-bits // storage.bits) if storage.bits else 1
     aligned = max(1, storage.alignment)
-    return -(-bits // 8 // aligned) * aligned
+    return -(-bits // 8 // aligned) * aligned * register.places
 
 
 def _peak(nodes: tuple[Node, ...], storages: Mapping[str, Storage]) -> dict[str, int]:
@@ -74,7 +77,7 @@ def _peak(nodes: tuple[Node, ...], storages: Mapping[str, Storage]) -> dict[str,
 
 def _peak_of(node: Node, storages: Mapping[str, Storage]) -> dict[str, int]:
     match node:
-        case Call() | Copy() | Prefetch():
+        case Call() | Copy() | Prefetch() | Token():
             return {}
         case Loop(body=body):
             return _peak(body, storages)
@@ -114,7 +117,7 @@ def _used(node: Node) -> Iterator[Register]:
         case Guard(body=body, otherwise=otherwise):
             for inner in (*body, *otherwise):
                 yield from _used(inner)
-        case Copy() | Prefetch():
+        case Copy() | Prefetch() | Token():
             pass
 
 

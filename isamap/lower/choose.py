@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statement_kernel
+from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.capacity import excess
 from isamap.lower.cost import Estimate, estimate
+from isamap.lower.finish import finishing
 from isamap.lower.fuse import fuse
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
@@ -18,6 +20,7 @@ from isamap.mapping import matching
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles.pattern import size
+from isamap.schedule.buffers import first_buffers
 from isamap.schedule.first import first_schedule
 from isamap.schedule.rank import Ranked, Ranking
 from isamap.schedule.schedule import Schedule, StatementSchedule
@@ -53,7 +56,8 @@ class Alternative:
     """A mapping with its first schedule and estimate, or the reason why it has none.
 
     ``spread`` are the bytes over which fragments lie (:func:`isamap.schedule.spread.spread`).
-    ``treatments`` are the mapping's, if it has a schedule.
+    ``treatments`` are the mapping's, if it has a schedule.  Where nothing takes its results to
+    memory they are not ``saved``: others must take them from registers.
     """
 
     mapping: matching.Mapping
@@ -62,6 +66,7 @@ class Alternative:
     reason: str = ""
     spread: int = 0
     treatments: Treatments | None = field(default=None, repr=False, compare=False)
+    saved: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +173,7 @@ def alternatives(
         if (reason := _left_open(mapping))
     ]
     alone = bind_extents(statement_kernel(kernel, number))
+    taken = _may_be_taken(kernel, number)
     scheduled, best = 0, float("inf")
     seen: set[object] = set()
     for ranked in order or ranking(kernel, number, enumeration, producers):
@@ -185,7 +191,9 @@ def alternatives(
         if scheduled >= TRIED or cycles > HOPELESS * best:
             break
         try:
-            schedule, lowered = _fitting(ranked, alone, accelerator, producers, threads)
+            schedule, lowered, saved = _fitting(
+                ranked, alone, accelerator, producers, threads, taken
+            )
         except ScheduleError as error:
             found.append(Alternative(mapping, None, None, error.diagnostics[0].message))
             continue
@@ -194,7 +202,9 @@ def alternatives(
         made = estimate(lowered, accelerator, symbols)
         wide = spread(schedule, {buffer.name: buffer for buffer in alone.buffers})
         known = ranked.treatments
-        found.append(Alternative(mapping, schedule, made, spread=wide, treatments=known))
+        found.append(
+            Alternative(mapping, schedule, made, spread=wide, treatments=known, saved=saved)
+        )
     return tuple(found)
 
 
@@ -253,8 +263,9 @@ def _best_of(
     """
     assert start.estimate is not None
     best, least = start, start.estimate.cycles / NEARLY
-    for schedule in schedules:
-        lowered = lower(alone, accelerator, Schedule((schedule,)), producers)
+    for other in schedules:
+        schedule = replace(other, buffers=start.schedule.buffers if start.schedule else ())
+        lowered = lower(alone, accelerator, Schedule((schedule,)), producers, saved=start.saved)
         if excess(lowered, accelerator) is not None:
             continue
         made = estimate(lowered, accelerator, symbols)
@@ -289,21 +300,45 @@ def _fitting(
     accelerator: Accelerator,
     producers: Producers,
     threads: int,
-) -> tuple[StatementSchedule, LoweredKernel]:
-    """Return a first schedule that fits the machine's storages; ScheduleError if none does.
+    taken: bool,
+) -> tuple[StatementSchedule, LoweredKernel, bool]:
+    """Return a first schedule that fits the machine's storages, and whether results are saved.
 
-    ``alone`` is the kernel of the statement only, with its extents bound.
+    ``alone`` is the kernel of the statement only, with its extents bound.  Results that other
+    statements may have ``taken`` from registers need not be saved where nothing does that.
+    ScheduleError if no schedule fits.
     """
-    over = None
+    over, saved = None, True
     for rank in (0, 1, 2, 4, 8, 16, 32, None):
         schedule = first_schedule(
             ranked.mapping, accelerator, producers, alone, threads, rank, ranked.treatments
         )
-        lowered = lower(alone, accelerator, Schedule((schedule,)), producers)
-        over = excess(lowered, accelerator)
-        if over is None:
-            return schedule, lowered
+        for buffers in first_buffers(accelerator, len(schedule.operands), schedule.levels):
+            schedule = replace(schedule, buffers=buffers)
+            plain = Schedule((schedule,))
+            try:
+                lowered = lower(alone, accelerator, plain, producers, saved=saved)
+            except ScheduleError as error:
+                if not taken or not saved:
+                    raise
+                saved = False
+                try:
+                    lowered = lower(alone, accelerator, plain, producers, saved=False)
+                except ScheduleError:
+                    raise error from None
+            over = excess(lowered, accelerator)
+            if over is None:
+                return schedule, lowered, saved
     raise ScheduleError(Diagnostic("E403", over or ""))
+
+
+def _may_be_taken(kernel: Kernel, number: int) -> bool:
+    """Return whether some other statement may take all that a statement leaves in registers."""
+    bound = bind_extents(kernel)
+    for other in range(number + 1, len(bound.statements)):
+        with suppress(ApartError):
+            return not finishing(bound, number, (other,)).kept
+    return False
 
 
 def by_preference(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]:

@@ -164,6 +164,7 @@ class _Walk:
         self.accelerator = accelerator
         self.values = values
         self.entries: dict[str, Entry] = {e.name: e for e in accelerator.entries}
+        self.pads = {s.name: s.kind == "scratchpad" for s in accelerator.storages}
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
         self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
         self.sites: dict[tuple[object, ...], Site] = {}
@@ -189,7 +190,7 @@ class _Walk:
                     work.copies += self._copy(node) * share
                 case Prefetch() | Guard():
                     slots += share
-        work.add(self._straight(calls, slots), 1.0)
+        work.add(self._straight(calls, slots, bool(loops)), 1.0)
         return work
 
     def _flatten(self, nodes: Sequence[Node], share: float = 1.0) -> list[tuple[Node, float]]:
@@ -210,10 +211,11 @@ class _Walk:
                     found.append((node, share))
         return found
 
-    def _straight(self, calls: Sequence[tuple[Call, float]], slots: float) -> _Work:
+    def _straight(self, calls: Sequence[tuple[Call, float]], slots: float, repeated: bool) -> _Work:
         """Return the work of one pass over straight-line calls, each with its share of the passes.
 
-        ``slots`` are issued for what is no call.
+        ``slots`` are issued for what is no call.  If passes are ``repeated``, they follow each
+        other no faster than places in scratchpads are free again.
         """
         work = _Work()
         chains: dict[str, float] = {}
@@ -227,7 +229,28 @@ class _Walk:
         work.chain = max(chains.values(), default=0.0)
         issue = (sum(share for _, share in calls) + slots) / max(1, self.accelerator.issue)
         work.cycles = max([issue, work.chain, *work.units.values()])
+        if repeated and self.accelerator.queues is not None:
+            work.cycles = max(work.cycles, self._turn([call for call, _ in calls]))
         return work
+
+    def _turn(self, calls: Sequence[Call]) -> float:
+        """Return the cycles after which the places of all fragments can be filled again.
+
+        A fragment is filled, read, and then overwritten: in one of its places at a time.
+        """
+        filled: dict[str, float] = {}
+        longest = 0.0
+        for call in calls:
+            entry = self.entries[call.instruction]
+            roles = {o.name: o.role for o in entry.instruction.operands}
+            for name, place in call.operands:
+                if isinstance(place, Register) and self.pads.get(place.storage):
+                    if roles[name] == "out":
+                        filled.setdefault(place.name, float(entry.latency))
+                    elif place.name in filled:
+                        used = filled[place.name] + float(entry.throughput)
+                        longest = max(longest, used / place.places)
+        return longest
 
     def _updated(self, entry: Entry, call: Call) -> set[str]:
         """Return the registers that a call both reads and writes."""

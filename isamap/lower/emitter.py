@@ -68,11 +68,15 @@ class Emitter:
     known: dict[tuple[object, ...], Register] = field(default_factory=dict)
     held: dict[Access, Register] = field(default_factory=dict)
     """What is in a register already, for steps that begin there."""
+    places: int = 1
+    """In how many places of a scratchpad what is declared lies in turn."""
 
     def register(self, fragment: Fragment, stem: str) -> Register:
         """Declare a register for a fragment."""
         name = self.context.unique(stem)
-        register = Register(name, fragment.storage, fragment.dtype, fragment.shape)
+        pad = self.context.accelerator.storage(fragment.storage).kind == "scratchpad"
+        places = self.places if pad else 1
+        register = Register(name, fragment.storage, fragment.dtype, fragment.shape, places=places)
         self.registers.append(register)
         return register
 
@@ -85,7 +89,8 @@ class Emitter:
     def make(self, step: Step, position: Position, stem: str) -> Register:
         """Emit a step, unless the same was emitted here before, and return its register."""
         if step.tied is not None:
-            return self.make_into(step, position, self.register(step.fragment, stem))
+            spent = self._spent(step)
+            return self.make_into(step, position, spent or self.register(step.fragment, stem))
         guards = self._guards(step, position)
         if guards is None:
             assert step.otherwise is not None
@@ -97,6 +102,16 @@ class Emitter:
             self._call(step, position, operands, symbols, guards, register)
             self.known[key] = register
         return self.known[key]
+
+    def _spent(self, step: Step) -> Register | None:
+        """Return the register that holds already what a step overwrites, if there is one."""
+        source = dict(step.inputs)[step.tied or ""]
+        match source:
+            case Step():
+                return self._spent(source) if source.tied is not None else None
+            case FromRegister(access):
+                return self.held[access]
+        return None
 
     def make_into(self, step: Step, position: Position, register: Register) -> Register:
         """Emit a step whose result goes to a given register."""
@@ -125,7 +140,8 @@ class Emitter:
         dense = ref.dense is not None
         symbols = bind(store.limits, store.pitches, store.fragment, position, dense)
         window = Window(ref.array, position.at(ref.offset))
-        operands = ((store.source, register), (store.target, window))
+        given = ((name, immediate(value, position)) for name, value in store.constants)
+        operands = ((store.source, register), *given, (store.target, window))
         past = bypass and store.entry.bypass is not None
         self.nodes.append(Call(store.entry.name, operands, symbols, past))
 
@@ -152,10 +168,14 @@ class Emitter:
         tied_first = sorted(step.inputs, key=lambda one: one[0] != step.tied)
         for name, source in tied_first if step.entry.same else step.inputs:
             if name == step.tied:
-                # The register is overwritten: the input is made afresh, and shared with nobody.
-                assert isinstance(source, Step)
+                # The register is overwritten: the input is made afresh, and shared with nobody,
+                # or is there and spent.
                 assert into is not None
-                self.make_into(source, position, into)
+                if isinstance(source, Step):
+                    self.make_into(source, position, into)
+                else:
+                    assert isinstance(source, FromRegister)
+                    assert self.held[source.access] == into
                 same.noted(name, source, into)
                 if name != step.target:
                     operands.append((name, into))

@@ -17,6 +17,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Token,
 )
 from isamap.lower.position import Position
 from isamap.mapping.compose.composed import Composed
@@ -66,7 +67,7 @@ class _Expander:
             case Guard(_, body, otherwise):
                 inside, other = self._nodes(body), self._nodes(otherwise)
                 return (replace(node, body=inside, otherwise=other),)
-            case Call() | Copy() | Prefetch():
+            case Call() | Copy() | Prefetch() | Token():
                 return (node,)
 
     def _call(self, call: Call) -> tuple[Node, ...]:

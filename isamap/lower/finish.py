@@ -4,17 +4,18 @@ A bias, a clamp, a residual or a requantisation need not wait until a whole prod
 each of its results is finished while it is in a register, and only what is finished is stored.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 
 from isamap.ir.index import Index, const
 from isamap.ir.inline import ApartError, inline, is_whole
 from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Statement
 from isamap.ir.statements import accesses, reduces, substitute, zero_based
 from isamap.mapping.fragments.fragment import Fragment, Reference
-from isamap.mapping.fragments.layout import direct
+from isamap.mapping.fragments.layout import whole_alignment
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.fragments.producer import MEMORY_KINDS
 from isamap.mapping.fragments.steps import FromRegister, Step, Store
@@ -47,12 +48,17 @@ KEPT = Finishing((), True)
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How one finish is computed for a fragment of results, and how it is stored."""
+    """How one finish is computed for a fragment of results, and how it is stored.
+
+    ``staged`` results are stored as a whole fragment elsewhere, and copied from there to where
+    ``reference`` says, element by element.
+    """
 
     finish: Finish
     made: Step | FromRegister
     store: Store
     reference: Reference
+    staged: bool = False
 
     @property
     def cost(self) -> Fraction:
@@ -159,29 +165,49 @@ def _finish(root: Statement, run: Sequence[Statement], buffers: Mapping[str, Buf
 def finish_fragment(
     finish: Finish,
     held: Fragment,
-    extents: Mapping[str, Index],
-    buffers: Mapping[str, Buffer],
+    references: Mapping[Access, Reference],
+    target: Reference,
     producers: Producers,
+    spent: bool,
 ) -> Finished | None:
-    """Return the cheapest way to finish a fragment of results and to store it, or None."""
-    references = {
-        access: direct(buffers[access.buffer], access, extents, buffers)
-        for access in accesses(finish.value)
-        if access != finish.result
-    }
-    target = direct(buffers[finish.target.buffer], finish.target, extents, buffers)
-    target = replace(target, guards=(), pad=None)
-    best: Finished | None = None
+    """Return the cheapest way to finish a fragment of results and to store it, or None.
+
+    ``references`` say where everything else is that it takes, ``target`` where it is stored.
+    Nothing else needs results that are ``spent``: their register may be overwritten.  It is staged
+    where no instruction stores it straight to its buffer.
+    """
+    size = finish.target.dtype.bytes * prod(held.shape)
+    stage = Reference("", const(0), dense=held.shape, alignment=whole_alignment(size))
+    for place in (target, stage):
+        ways = _ways(finish, held, references, producers, place, spent)
+        best = min(ways, key=lambda way: way[0].cost + way[1].cost, default=None)
+        if best is not None:
+            return Finished(finish, *best, target, staged=place is stage)
+    return None
+
+
+def _ways(
+    finish: Finish,
+    held: Fragment,
+    references: Mapping[Access, Reference],
+    producers: Producers,
+    place: Reference,
+    spent: bool,
+) -> Iterator[tuple[Step | FromRegister, Store]]:
+    """Yield what makes a finished fragment, or the most of it, and what stores that at a place."""
     for storage in producers.accelerator.storages:
         if storage.kind in (*MEMORY_KINDS, "immediate"):
             continue
         wanted = replace(
             held, storage=storage.name, dtype=finish.target.dtype, filled=frozenset(), filler=None
         )
-        store = producers.store(wanted, target)
-        made = store and producers.finish(finish.value, wanted, references, finish.result, held)
+        store = producers.store(wanted, place)
+        made = store and producers.finish(
+            finish.value, wanted, references, finish.result, held, spent
+        )
         if store and made:
-            found = Finished(finish, made, store, target)
-            if best is None or found.cost < best.cost:
-                best = found
-    return best
+            yield made, store
+    for store, rest in producers.computing_stores(finish.value, held, place):
+        made = producers.finish(rest, store.fragment, references, finish.result, held, spent)
+        if made is not None:
+            yield made, store

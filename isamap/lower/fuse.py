@@ -58,8 +58,15 @@ def fuse(
         code = lower(kernel, accelerator, trial, producers, beginnings)
         return Fused(trial, code, estimate(code, accelerator, symbols))
 
-    best = lowered(schedule)
     bound = bind_extents(kernel)
+    try:
+        best = lowered(schedule)
+    except ScheduleError as error:
+        # Results that nothing takes to memory must be taken from registers.
+        found = _forced(bound, schedule, lowered, settled)
+        if found is None:
+            raise error from None
+        best = found
     for root in range(len(bound.statements)):
         for number in range(root + 1, len(bound.statements)):
             now = best.schedule
@@ -87,6 +94,28 @@ def fuse(
         return best
     # What bypasses the caches costs what the model knows of as before.
     return replace(best, schedule=final, lowered=lower(kernel, accelerator, final, producers))
+
+
+def _forced(
+    kernel: Kernel,
+    schedule: Schedule,
+    lowered: Callable[[Schedule], Fused],
+    settled: AbstractSet[int],
+) -> Fused | None:
+    """Return the first schedule that can be lowered with ever more statements in registers."""
+    now = schedule
+    for root in range(len(kernel.statements)):
+        for number in range(root + 1, len(kernel.statements)):
+            own = now.statements
+            if number in settled or not (own[root].within is own[number].within is None):
+                continue
+            with suppress(ApartError):
+                finishing(kernel, root, (*now.followers(root), number))
+                # With the reduction in one piece, where it is not.
+                (*_, now) = _trials(now, root, number, root not in settled)
+                with suppress(ScheduleError):
+                    return lowered(now)
+    return None
 
 
 def _together(

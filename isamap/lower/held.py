@@ -24,6 +24,7 @@ from isamap.lower.nodes import (
     Operand,
     Prefetch,
     Scope,
+    Token,
     Window,
 )
 from isamap.schedule.rounds import Share, rows_in_round
@@ -122,6 +123,8 @@ def _moved(nodes: Sequence[Node], less: Mapping[str, Index]) -> tuple[Node, ...]
                 return replace(node, target_offset=to, source_offset=start)
             case Prefetch(buffer=buffer):
                 return replace(node, offset=node.offset - less.get(buffer, const(0)))
+            case Token():
+                return node
 
     return tuple(map(each, nodes))
 

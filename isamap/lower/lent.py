@@ -12,7 +12,18 @@ from isamap.ir.ahead import statements_ahead
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Kernel, Statement
 from isamap.ir.statements import accesses, read_indices, zero_based
-from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Operand, Prefetch, Scope, Window
+from isamap.lower.nodes import (
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    Node,
+    Operand,
+    Prefetch,
+    Scope,
+    Token,
+    Window,
+)
 from isamap.schedule.rounds import rows_in_round, shares_of
 from isamap.schedule.schedule import Schedule
 
@@ -147,5 +158,7 @@ def elsewhere(nodes: Sequence[Node], places: Mapping[str, str]) -> tuple[Node, .
                 )
             case Prefetch(buffer=buffer):
                 return replace(node, buffer=places.get(buffer, buffer))
+            case Token():
+                return node
 
     return tuple(map(each, nodes))

@@ -17,9 +17,11 @@ from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
 from isamap.lower.number import number_registers
 from isamap.lower.packing import fill
+from isamap.lower.place import place_fragments
 from isamap.lower.rounds import is_looped, one_loop
 from isamap.lower.share import share_copies
 from isamap.lower.statement import StatementLowering, scattered
+from isamap.lower.tokens import with_tokens
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.rounds import shares_of
@@ -32,8 +34,13 @@ def lower(
     schedule: Schedule,
     producers: Producers | None = None,
     beginnings: Beginnings | None = None,
+    *,
+    saved: bool = True,
 ) -> LoweredKernel:
     """Return the lowered kernel.
+
+    Without ``saved`` the results of statements that no other one takes from registers are left
+    there, for a look at what a statement costs whose results others must take from there.
 
     ``schedule`` has one entry per statement.  ``producers`` saves reading the machine's entries
     again, ``beginnings`` lowering the first statements again where several schedules of one kernel
@@ -45,7 +52,7 @@ def lower(
     lent = lent_places(bound, schedule)
     for number, own in enumerate(schedule.statements[start:], start):
         if own.within is None:
-            _go_on(begun, schedule, number)
+            _go_on(begun, schedule, number, KEPT if saved else Finishing((), False))
         if beginnings is not None:
             beginnings.keep(schedule, number + 1, begun)
     context, written = begun.context, begun.written
@@ -75,7 +82,8 @@ def lower(
     apart = set_apart(whole, accelerator)
     is_shared = any(level.parallel for own in schedule.statements for level in own.levels)
     whole = share_copies(apart) if is_shared else apart
-    return number_registers(whole, accelerator)
+    placed = place_fragments(number_registers(whole, accelerator), accelerator)
+    return with_tokens(placed, accelerator)
 
 
 def _begin(bound: Kernel, accelerator: Accelerator, producers: Producers | None) -> Begun:
@@ -89,11 +97,15 @@ def _begin(bound: Kernel, accelerator: Accelerator, producers: Producers | None)
     return Begun(context)
 
 
-def _go_on(begun: Begun, schedule: Schedule, number: int) -> None:
-    """Lower one statement that has loops of its own, and what is computed in its registers."""
+def _go_on(begun: Begun, schedule: Schedule, number: int, alone: Finishing) -> None:
+    """Lower one statement that has loops of its own, and what is computed in its registers.
+
+    ``alone`` says what becomes of results that no other statement takes.
+    """
     bound, own = begun.context.kernel, schedule.statements[number]
     statement = bound.statements[number]
-    after = _finishing(bound, number, schedule.followers(number))
+    followers = schedule.followers(number)
+    after = _finishing(bound, number, followers) if followers else alone
     if own.along is not None:
         _look_at_rounds(bound, schedule, number)
     nodes = lower_statement(begun.context, statement, own, begun.written, after)
@@ -168,8 +180,6 @@ def _apart(name: str, why: str) -> ScheduleError:
 
 def _finishing(kernel: Kernel, root: int, followers: tuple[int, ...]) -> Finishing:
     """Return what becomes of the results of a statement; ScheduleError if it cannot be."""
-    if not followers:
-        return KEPT
     try:
         return finishing(kernel, root, followers)
     except ApartError as error:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from math import gcd, prod
+from math import prod
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.index import Index, const, row_major, total, var
@@ -14,7 +14,7 @@ from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Operand, Register,
 from isamap.lower.position import Position
 from isamap.lower.statement import RootInput, StatementLowering
 from isamap.mapping.fragments.fragment import Fragment, Reference
-from isamap.mapping.fragments.layout import ARRAY_ALIGNMENT
+from isamap.mapping.fragments.layout import whole_alignment
 from isamap.mapping.fragments.steps import FromMemory, Step
 from isamap.mapping.fragments.unreachable import kind_of, missing
 from isamap.mapping.tiles.operand import dense_fragment
@@ -41,7 +41,7 @@ class Nest:
         last = [n for n, level in enumerate(self.levels) if level.variable in outputs]
         # Accumulators live inside the last loop over a variable of the target.
         self.accumulate_at = last[-1] + 1 if last else 0
-        self.stage: str | None = None
+        self.stages: dict[str, str] = {}
         self.past = lowering.schedule.bypass is True
         if lowering.after.finishes:
             self._check_complete()
@@ -184,7 +184,7 @@ class Nest:
         early = early_results(self.at, position)
         if self.at.result_in_memory or self.statement.reduction == "=":
             return [*early, *self._inner(depth, position, {})]
-        emitter = Emitter(self.context, [*early])
+        emitter = Emitter(self.context, [*early], places=self.at.schedule.places(None))
         results: dict[Tile, Register] = {}
         for tile in self._tiles(position, self.at.output_variables):
             here = self._tile_position(position, tile)
@@ -230,8 +230,8 @@ class Nest:
         if wanted is not None:
             step = self.context.producers.make(target, wanted, {target: self.at.output})
         if step is None:
-            emitter.nodes.append(self._stage_copy(here, inward=True))
-            staged = self._stage_reference(register)
+            emitter.nodes.append(self._stage_copy(here, target, self.at.output, inward=True))
+            staged = self._stage_reference(target, register.shape)
             step = self.context.producers.make(target, self._dense(), {target: staged})
             if step is None:
                 why = missing(self.context.producers, target, self._dense(), {target: staged})
@@ -244,7 +244,13 @@ class Nest:
             emitter.held[finished.finish.result] = register
             made = emitter.source(finished.made, here, "f")
             assert isinstance(made, Register)
-            emitter.store(finished.store, here, made, finished.reference, self.past)
+            finish, to = finished.finish, finished.reference
+            if not finished.staged:
+                emitter.store(finished.store, here, made, to, self.past)
+                continue
+            staged = self._stage_reference(finish.target, register.shape)
+            emitter.store(finished.store, here, made, staged)
+            emitter.nodes.append(self._stage_copy(here, finish.target, to))
         if self.at.after.kept:
             self._store(emitter, here, register)
 
@@ -254,47 +260,48 @@ class Nest:
         if store is not None:
             emitter.store(store, here, register, self.at.output, self.past)
             return
-        staged = self._stage_reference(register)
+        target = self.statement.target
+        staged = self._stage_reference(target, register.shape)
         store = self.context.producers.store(self._dense(), staged)
         if store is None:
             raise _bad(
                 f"no instruction takes {kind_of(self._dense())} from {register.storage} to memory"
             )
         emitter.store(store, here, register, staged)
-        emitter.nodes.append(self._stage_copy(here, inward=False))
+        emitter.nodes.append(self._stage_copy(here, target, self.at.output))
 
     # --- staging --------------------------------------------------------------------------------
-    def _stage_reference(self, register: Register) -> Reference:
-        if self.stage is None:
-            stem = f"{self.statement.target.buffer}_stage"
-            self.stage = self.context.workspace(
-                stem, register.dtype, const(prod(register.shape)), private=True
+    def _stage_reference(self, target: Access, shape: tuple[int, ...]) -> Reference:
+        """Return where whole fragments of what ``target`` writes lie on the way to their buffer."""
+        stem = f"{target.buffer}_stage"
+        if stem not in self.stages:
+            self.stages[stem] = self.context.workspace(
+                stem, target.dtype, const(prod(shape)), private=True
             )
-        size = self.statement.target.dtype.bytes * prod(register.shape)
-        alignment = gcd(ARRAY_ALIGNMENT, size)
-        return Reference(self.stage, const(0), dense=register.shape, alignment=alignment)
+        alignment = whole_alignment(target.dtype.bytes * prod(shape))
+        return Reference(self.stages[stem], const(0), dense=shape, alignment=alignment)
 
-    def _stage_copy(self, here: Position, inward: bool) -> Copy:
-        """Return the copy between a staged result and its elements in the buffer."""
-        fragment_ = self._result_fragment(here)
-        register = Register("", fragment_.storage, fragment_.dtype, fragment_.shape)
-        stage = self._stage_reference(register).array
+    def _stage_copy(
+        self, here: Position, target: Access, place: Reference, inward: bool = False
+    ) -> Copy:
+        """Return the copy between a staged result and its elements at their ``place``."""
+        shape = self._result_fragment(here).shape
+        stage = self._stage_reference(target, shape).array
         digits = self.at.result_digits()
         variables = sorted({v for dim in digits for digit in dim for v in digit.form.names})
         names = {v: self.context.unique(f"{stage}_{v}") for v in variables}
         within: dict[str, Index] = {v: var(name) for v, name in names.items()}
-        place = total(
+        at = total(
             (digit.form.substitute(within) - digit.low) * digit.weight * pitch
-            for dim, pitch in zip(digits, row_major(fragment_.shape), strict=True)
+            for dim, pitch in zip(digits, row_major(shape), strict=True)
             for digit in dim
         )
         inside = {v: here.origin[v] + within.get(v, const(0)) for v in here.origin}
-        offset = self.at.output.offset.substitute(inside)
-        buffer = self.at.output.array
+        offset = place.offset.substitute(inside)
         counters = tuple((names[v], here.live[v]) for v in variables)
         if inward:
-            return Copy(counters, stage, place, buffer, offset)
-        return Copy(counters, buffer, offset, stage, place)
+            return Copy(counters, stage, at, place.array, offset)
+        return Copy(counters, place.array, offset, stage, at)
 
     def _result_fragment(self, here: Position) -> Fragment:
         return self.at.result(here.partial(self.at.tile)) or self._dense()
@@ -386,6 +393,7 @@ class Nest:
         for name, _ in fed:
             if name == needle.tied and self.at.result_in_memory:
                 continue  # it lies where the result goes
+            emitter.places = self._places_of(name)
             made = self.at.input(name, partial)
             owner = needle.owner(name)
             if name == needle.tied and isinstance(made, Step):
@@ -400,9 +408,11 @@ class Nest:
                 continue
             operands.append((owner, emitter.source(made.source, here, owner)))
             symbols.update(self._symbols(made, name, here))
+        emitter.places = self.at.schedule.places(None)
         target = needle.target.buffer
+        staged: Copy | None = None
         if self.at.result_in_memory:
-            window = self._window(here, partial, symbols)
+            window, staged = self._window(here, partial, symbols)
             tied = needle.tied or target
             operands += [(name, window) for name in dict.fromkeys((tied, target))]
         else:
@@ -416,8 +426,15 @@ class Nest:
             if extent.name in bound and extent.name not in symbols:
                 symbols[extent.name] = const(extent.range[1] - 1 if extent.range else 0)
         emitter.nodes.append(Call(needle.name, tuple(operands), tuple(sorted(symbols.items()))))
+        if staged is not None:
+            emitter.nodes.append(staged)
         if self.statement.reduction == "=" and result is not None:
             self._finish(emitter, here, result)
+
+    def _places_of(self, operand: str) -> int:
+        """Return in how many places what is made for an operand lies in turn."""
+        own = [n for n, (name, _) in enumerate(inputs(self.at.mapping)) if name == operand]
+        return max((self.at.schedule.places(n) for n in own), default=1)
 
     def _symbols(self, made: RootInput, operand: str, here: Position) -> dict[str, Index]:
         if made.fit is None:
@@ -428,16 +445,26 @@ class Nest:
         dense = made.source.reference.dense is not None
         return dict(bind(made.fit.limits, made.fit.pitches, wanted, here, dense))
 
-    def _window(self, here: Position, partial: frozenset[str], symbols: dict[str, Index]) -> Window:
+    def _window(
+        self, here: Position, partial: frozenset[str], symbols: dict[str, Index]
+    ) -> tuple[Window, Copy | None]:
+        """Return where the root instruction writes, and the copy from there if that is a stage."""
+        target = self.statement.target
         found = self.at.store_fit(partial)
         wanted = self.at.result(partial)
-        if found is None or wanted is None:
-            raise _bad(
-                f"{self.statement.target.buffer} does not lie as {self.at.needle.name} writes it: "
-                f"{self.at.store_misfit(partial)}"
-            )
-        symbols.update(bind(found.limits, found.pitches, wanted, here, False))
-        return Window(self.at.output.array, here.at(self.at.output.offset))
+        if found is not None and wanted is not None:
+            symbols.update(bind(found.limits, found.pitches, wanted, here, False))
+            return Window(self.at.output.array, here.at(self.at.output.offset)), None
+        if wanted is not None and self.statement.reduction == "=" and self.at.needle.tied is None:
+            stage = self._stage_reference(target, wanted.shape)
+            if (found := self.at.store_fit(partial, stage)) is not None:
+                symbols.update(bind(found.limits, found.pitches, wanted, here, True))
+                copy = self._stage_copy(here, target, self.at.output)
+                return Window(stage.array, stage.offset), copy
+        raise _bad(
+            f"{target.buffer} does not lie as {self.at.needle.name} writes it: "
+            f"{self.at.store_misfit(partial)}"
+        )
 
 
 def _keeps_sums(order: list[int], results: list[Tile]) -> bool:

@@ -23,7 +23,9 @@ class Register:
     """A fragment in a storage of the machine: one C variable, or one tile of a scratchpad.
 
     In a storage of numbered registers it has the ``number`` of one that holds it as long as it is
-    needed, the first of several where it takes several.
+    needed, the first of several where it takes several; in a scratchpad that of the row of
+    ``alignment`` bytes at which it begins.  There it may have several ``places``, one after the
+    other, and takes the next one, in turn, each time that its scope begins.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Register:
     dtype: DType
     shape: tuple[int, ...]
     number: int | None = None
+    places: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,22 @@ class Prefetch:
     offset: Index
 
 
-Node: TypeAlias = Call | Loop | Guard | Scope | Copy | Prefetch
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A unit posts to a channel, or ``waits`` for what was posted there.
+
+    What a unit posts counts as posted when all that it was given before is done.  One that waits
+    starts nothing more until all was posted that has been given to it so far, but for the last
+    ``behind`` posts.
+    """
+
+    unit: str
+    channel: str
+    waits: bool = False
+    behind: int = 0
+
+
+Node: TypeAlias = Call | Loop | Guard | Scope | Copy | Prefetch | Token
 
 
 @dataclass(frozen=True, slots=True)

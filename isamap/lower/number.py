@@ -19,6 +19,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Token,
 )
 
 Taken = Mapping[str, frozenset[int]]
@@ -44,8 +45,8 @@ def number_registers(lowered: LoweredKernel, accelerator: Accelerator) -> Lowere
 
 
 def without_number(lowered: LoweredKernel, accelerator: Accelerator) -> Register | None:
-    """Return a fragment in numbered registers that is used and has no number, if there is one."""
-    numbered = {s.name for s in accelerator.storages if s.numbered}
+    """Return a fragment that is used, should have a number and has none, if there is one."""
+    numbered = {s.name for s in accelerator.storages if accelerator.rows(s) is not None}
     return next((r for r in used(lowered.code) if r.storage in numbered and r.number is None), None)
 
 
@@ -59,7 +60,7 @@ def used(nodes: tuple[Node, ...]) -> Iterator[Register]:
                 yield from used(body)
             case Guard(_, body, otherwise):
                 yield from used((*body, *otherwise))
-            case Copy() | Prefetch():
+            case Copy() | Prefetch() | Token():
                 pass
 
 
@@ -107,7 +108,7 @@ class _Numbering:
                 return replace(node, body=inside, otherwise=self.nodes(otherwise, scope, taken))
             case Scope():
                 return self._scope(node, scope, taken)
-            case Copy() | Prefetch():
+            case Copy() | Prefetch() | Token():
                 return node
 
     def _scope(self, node: Scope, scope: Mapping[str, Register], taken: Taken) -> Scope:

@@ -18,6 +18,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Token,
     Window,
 )
 
@@ -71,6 +72,8 @@ def _node(node: Node) -> Iterator[str]:
             yield "}"
         case Copy():
             yield _copy(node)
+        case Token():
+            yield _token(node)
         case Prefetch(storage, buffer, offset):
             yield f"prefetch {buffer}[{offset}] into {storage}"
         case _:
@@ -87,8 +90,21 @@ def _registers(registers: tuple[Register, ...]) -> Iterator[str]:
         registers, key=lambda r: (r.storage, r.dtype.name, r.shape)
     ):
         extents = ", ".join(map(str, shape))
-        named = (r.name if r.number is None else f"{r.name} = {r.number}" for r in same)
+        named = (_register(r) for r in same)
         yield f"{', '.join(named)} : {dtype}[{extents}] @ {storage}"
+
+
+def _register(register: Register) -> str:
+    """Return a fragment's name and where it lies: ``a = 64 in 2 places``."""
+    number = "" if register.number is None else f" = {register.number}"
+    return register.name + number + f" in {register.places} places" * (register.places > 1)
+
+
+def _token(token: Token) -> str:
+    if not token.waits:
+        return f"{token.unit} posts {token.channel}"
+    behind = f" but for the last {token.behind}" * bool(token.behind)
+    return f"{token.unit} waits for {token.channel}{behind}"
 
 
 def _call(call: Call) -> str:

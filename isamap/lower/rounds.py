@@ -16,6 +16,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Token,
     Window,
 )
 
@@ -148,6 +149,8 @@ def renamed(nodes: tuple[Node, ...], values: Mapping[str, Index]) -> tuple[Node,
                 )
             case Prefetch():
                 return replace(node, offset=of(node.offset))
+            case Token():
+                return node
 
     return tuple(map(each, nodes))
 

@@ -9,6 +9,7 @@ from isamap.ir.index import Index, const, product, var
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import accesses
+from isamap.lower.beside import ResultTiles
 from isamap.lower.context import Context
 from isamap.lower.finish import KEPT, Finish, Finished, Finishing, finish_fragment
 from isamap.lower.nodes import Copy
@@ -73,6 +74,7 @@ class StatementLowering:
         self._check_scatter()
         self._steps: dict[tuple[str, frozenset[str]], Step | RootInput] = {}
         self._stores: dict[frozenset[str], Store | None] = {}
+        self._beside: dict[Access, Reference] = {}
         self._finished: dict[frozenset[str], tuple[Finished, ...]] = {}
 
     # --- the loops ------------------------------------------------------------------------------
@@ -449,18 +451,54 @@ class StatementLowering:
         if held is None:
             raise _bad(f"{name}: the results of {self.needle.name} lie in no plain order")
         producers = self.context.producers
-        found = finish_fragment(finish, held, self.extents, self.context.buffers, producers)
+        spent = not self.after.kept and len(self.after.finishes) == 1
+        buffers = self.context.buffers
+        target = direct(buffers[name], finish.target, self.extents, buffers)
+        target = replace(target, guards=(), pad=None)
+        taken = [access for access in accesses(finish.value) if access != finish.result]
+        references = {a: direct(buffers[a.buffer], a, self.extents, buffers) for a in taken}
+        found = finish_fragment(finish, held, references, target, producers, spent)
+        dense = dense_fragment(self.mapping, self.needle.target.buffer)
+        if found is None and dense is not None and not self._is_made_here(taken):
+            own = self.extents, self.tile, self.block
+            tiles = ResultTiles(dense.shape, self.result_digits(), self.order, *own)
+            layouts = {access: tiles.beside(access) for access in references}
+            references = {access: layout.reference() for access, layout in layouts.items()}
+            if finish_fragment(finish, held, references, target, producers, spent) is not None:
+                references = self._pack_beside(layouts)
+                found = finish_fragment(finish, held, references, target, producers, spent)
         if found is None:
             text = f"no instructions make {name} of what {self.needle.name} leaves in a register"
             raise _bad(text)
         return found
 
-    def store_fit(self, partial: frozenset[str]) -> Fit | None:
-        """Return how a root instruction that writes memory takes the result's elements."""
+    def _is_made_here(self, taken: Iterable[Access]) -> bool:
+        """Return whether something that is finished beside others is an input of one of them."""
+        made = {finish.target.buffer for finish in self.after.finishes}
+        return any(access.buffer in made for access in taken)
+
+    def _pack_beside(self, layouts: Mapping[Access, PackedLayout]) -> dict[Access, Reference]:
+        """Pack accesses for results that are finished, and return where they are then."""
+        buffers = self.context.buffers
+        for access, layout in layouts.items():
+            if access not in self._beside:
+                found = direct(buffers[access.buffer], access, self.extents, buffers)
+                source = self._unguarded(access, found)
+                array = self.context.workspace(layout.array, access.dtype, layout.size())
+                own = replace(layout, array=array)
+                self.copies += packing_copies(self.context, own, source)
+                self._beside[access] = own.reference()
+        return {access: self._beside[access] for access in layouts}
+
+    def store_fit(self, partial: frozenset[str], place: Reference | None = None) -> Fit | None:
+        """Return how a root instruction that writes memory takes the result's elements.
+
+        They lie at ``place``, or in their own buffer.
+        """
         wanted = self.result(partial)
         if wanted is None:
             return None
-        return self._fit(self.needle.target.buffer, wanted, self.output, storing=True)
+        return self._fit(self.needle.target.buffer, wanted, place or self.output, storing=True)
 
     def store_misfit(self, partial: frozenset[str]) -> str:
         """Return why :meth:`store_fit` has no answer."""

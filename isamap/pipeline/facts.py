@@ -1,6 +1,7 @@
 """The facts of a report as plain data: the document of ``--json`` (docs/commands.md)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypeAlias, get_args
 
 from isamap import __version__
@@ -57,6 +58,7 @@ def report_facts(report: Report) -> Facts:
         "schedule_text": schedule_text(result),
         "estimate": _estimate(result),
         "prepared": _prepared(result),
+        "placed": [asdict(own) for own in result.placements],
         "tuning": _tuning(result),
         "execution": {
             "way": execution.way,
@@ -176,6 +178,7 @@ def schedule_facts(schedule: Schedule, names: list[str]) -> list[Facts]:
             "operands": list(s.operands),
             "inside": [s.packed_inside(n) for n in range(len(s.operands))],
             "pitches": [s.pitch(n) for n in range(len(s.operands))],
+            "buffers": [s.places(n) for n in (*range(len(s.operands)), None)],
             "stream": s.stream,
             "prefetch": [
                 {"access": early.access, "ahead": early.count, "of": early.variable}

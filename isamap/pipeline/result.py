@@ -14,6 +14,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
 from isamap.lower.cost import Estimate, estimate_ahead
 from isamap.lower.nodes import LoweredKernel
+from isamap.lower.place import Placement, placements
 from isamap.mapping.compose.composed import is_of
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
@@ -197,6 +198,11 @@ class Result:
             for array in self.lowered.prepared
         )
         return Preparation(kept, estimate_ahead(self.lowered, self.accelerator, self.symbols))
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """What lies in scratchpads, checked: nothing that is needed together overlaps."""
+        return placements(self.lowered, self.accelerator)
 
     @property
     def c(self) -> str | None:

@@ -1,6 +1,6 @@
 """A schedule that somebody wrote, in place of the first one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError, Span, fail
@@ -29,6 +29,7 @@ from isamap.rewrite.apply import judge
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.rules import NAMES
+from isamap.schedule.buffers import first_buffers
 from isamap.schedule.reader import schedule_fault
 from isamap.schedule.resolve import missing, resolve, wanted_mappings
 from isamap.schedule.schedule import Schedule, StatementSchedule
@@ -246,15 +247,30 @@ class Writer:
         if own.within is not None:
             return own, self._with(tried, base, alone)
         try:
-            alone_too = Schedule((replace(own, along=None),))
-            lowered = lower(alone, self._hardware, alone_too, self._producers)
+            saved = all(a.saved for a in tried)
+            for places in self._buffers(block, own):
+                own = replace(own, buffers=places)
+                plain = Schedule((replace(own, along=None),))
+                lowered = lower(alone, self._hardware, plain, self._producers, saved=saved)
+                if excess(lowered, self._hardware) is None:
+                    break
         except ScheduleError as error:
             raise _placed(error, block.span("loops", "operands", "instruction")) from None
         if (over := excess(lowered, self._hardware)) is not None:
             raise schedule_fault("E418", over, block.span("loops", "instruction"))
         cycles = estimate(lowered, self._hardware, self._symbols)
         kept = [a for a in tried if a.mapping != own.mapping]
-        return own, (*kept, Alternative(own.mapping, replace(own, along=None), cycles))
+        made = Alternative(own.mapping, replace(own, along=None), cycles, saved=saved)
+        return own, (*kept, made)
+
+    def _buffers(
+        self, block: WrittenStatement, own: StatementSchedule
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield the places in turn that are tried: those that are written, or the rules'."""
+        if block.buffers is not None or block.loops is None:
+            yield own.buffers
+        else:
+            yield from first_buffers(self._hardware, len(own.operands), own.levels)
 
     def _with(
         self, tried: tuple[Alternative, ...], own: StatementSchedule, alone: Kernel
@@ -262,9 +278,11 @@ class Writer:
         """Return what was considered, a schedule included."""
         if any(a.schedule is not None and a.mapping == own.mapping for a in tried):
             return tried
-        lowered = lower(alone, self._hardware, Schedule((own,)), self._producers)
+        saved = all(a.saved for a in tried)
+        plain = Schedule((own,))
+        lowered = lower(alone, self._hardware, plain, self._producers, saved=saved)
         cycles = estimate(lowered, self._hardware, self._symbols)
-        return (*tried, Alternative(own.mapping, own, cycles))
+        return (*tried, Alternative(own.mapping, own, cycles, saved=saved))
 
     def _alternatives(self, number: int, found: Enumeration) -> tuple[Alternative, ...]:
         return alternatives(

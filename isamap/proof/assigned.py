@@ -20,6 +20,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Token,
 )
 from isamap.proof.registers import footprint
 
@@ -42,7 +43,7 @@ class Assigned:
 def assigned_registers(machine: Accelerator, lowered: LoweredKernel) -> Assigned:
     """Return whether each fragment still has its numbered register when it is read."""
     flow = _Flow(machine)
-    if any(storage.numbered for storage in machine.storages):
+    if any(machine.rows(storage) is not None for storage in machine.storages):
         # What a call finds in the registers when it begins is nobody's.
         for nodes in (lowered.prepare, lowered.body):
             flow.run(nodes, {})
@@ -63,7 +64,7 @@ class _Flow:
             match node:
                 case Call():
                     state = self._call(node, state)
-                case Copy() | Prefetch():
+                case Copy() | Prefetch() | Token():
                     pass
                 case Scope(_, body):
                     state = self.run(body, state)
@@ -102,14 +103,16 @@ class _Flow:
     def _slots(self, place: Register) -> tuple[Slot, ...]:
         """Return the registers that a fragment is in; none where they have no numbers."""
         storage = next((s for s in self.machine.storages if s.name == place.storage), None)
-        if storage is None or not storage.numbered:
+        if storage is None or self.machine.rows(storage) is None:
             if place.number is not None:
                 self.faults.append(f"{place.name} has a number, and {place.storage} has none")
             return ()
         self.seen.add(place.name)
-        file, each = self.machine.register_file(storage)
+        file, _ = self.machine.register_file(storage)
+        each = self.machine.rows_for(storage, prod(place.shape) * place.dtype.bytes)
+        each *= place.places
         number = -1 if place.number is None else place.number
-        if number < 0 or number + each > (file.count or 0) or number % each:
+        if not self.machine.may_begin(storage, number, each):
             self.faults.append(f"{place.name} cannot be in {file.name} {place.number}")
             return ()
         return tuple((file.name, n) for n in range(number, number + each))

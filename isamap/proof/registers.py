@@ -26,6 +26,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Token,
 )
 
 Bits = NDArray[np.bool_]
@@ -69,7 +70,7 @@ class _Flow:
             match node:
                 case Call():
                     state = self._call(node, state, scope)
-                case Copy() | Prefetch():
+                case Copy() | Prefetch() | Token():
                     pass
                 case Scope(registers, body):
                     inner = dict(state)

@@ -7,7 +7,7 @@ from isamap.interp.arguments import bind_symbols
 from isamap.interp.setup import box_of
 from isamap.ir.index import Index
 from isamap.ir.nodes import Kernel
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch
+from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope
 
 
 def is_affordable(
@@ -57,7 +57,7 @@ def _work(nodes: Sequence[Node], values: dict[str, int]) -> tuple[int, int]:
         elif isinstance(node, Guard):
             both = [_work(part, values) for part in (node.body, node.otherwise)]
             made, copied = made + max(b[0] for b in both) + 1, copied + max(b[1] for b in both)
-        else:
+        elif isinstance(node, Scope):
             below = _work(node.body, values)
             made, copied = made + below[0], copied + below[1]
     return made, copied

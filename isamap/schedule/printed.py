@@ -7,6 +7,7 @@ from isamap.ir.nodes import Access
 from isamap.ir.printer import print_expr, print_statement
 from isamap.mapping.find import on_axes
 from isamap.mapping.matching import Mapping
+from isamap.schedule.buffers import buffer_texts
 from isamap.schedule.schedule import Early, Level, Schedule, StatementSchedule
 from isamap.schedule.treatment import inputs
 
@@ -66,6 +67,8 @@ def _clauses(statement: Named, own: StatementSchedule) -> list[str]:
         lines.append(f"stream {print_expr(inputs(own.mapping)[own.stream][1])}")
     if own.early:
         lines.append(f"prefetch {', '.join(early_text(own, early) for early in own.early)}")
+    if own.buffers:
+        lines.append(f"buffers {', '.join(buffer_texts(own)) or 'none'}")
     if own.bypass is not None:
         lines.append(f"results {'uncached' if own.bypass else 'cached'}")
     return lines

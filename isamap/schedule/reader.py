@@ -13,6 +13,7 @@
           | "operands" ACCESS ["as" NAME] TREATMENT ("," ACCESS ["as" NAME] TREATMENT)*
           | "stream" ACCESS
           | "prefetch" ("none" | early ("," early)*)
+          | "buffers" ("none" | ACCESS ["as" NAME] INT ("," ACCESS ["as" NAME] INT)*)
           | "results" ("cached" | "uncached")
           | "within" STATEMENT
           | "along" STATEMENT
@@ -35,6 +36,7 @@ from isamap.diagnostics import Collector, Diagnostic, ScheduleError, Source, Spa
 from isamap.schedule.treatment import KINDS
 from isamap.schedule.written import (
     Word,
+    WrittenBuffers,
     WrittenEarly,
     WrittenInstruction,
     WrittenLevel,
@@ -56,6 +58,7 @@ CLAUSES = (
     "operands",
     "stream",
     "prefetch",
+    "buffers",
     "results",
     "within",
     "along",
@@ -313,6 +316,7 @@ class _Reader:
             "operands": lambda: self._list(self._operand),
             "stream": lambda: self._expression("an access"),
             "prefetch": lambda: self._or_none(self._early),
+            "buffers": lambda: self._or_none(self._buffers),
             "results": self._stored,
             "within": self._statement_name,
             "along": self._statement_name,
@@ -400,6 +404,11 @@ class _Reader:
         count = None if shared else self._number("a number of iterations")
         self._expect("of", "how far ahead is said in iterations of a loop: 2 of k, or next of n")
         return WrittenEarly(what, operand, count, self._name("a variable"), shared)
+
+    def _buffers(self) -> WrittenBuffers:
+        what = self._expression("a buffer or an access", before_ahead=True)
+        operand = self._name("an operand of the instruction") if self._skip("as") else None
+        return WrittenBuffers(what, operand, self._number("a number of places"))
 
     def _stored(self) -> Word:
         if self._next.text not in STORED:

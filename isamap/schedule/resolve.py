@@ -11,6 +11,7 @@ from isamap.ir.nodes import Access, Statement
 from isamap.ir.printer import print_expr
 from isamap.mapping.find import on_axes
 from isamap.mapping.matching import Mapping
+from isamap.schedule.buffers import resolve_buffers
 from isamap.schedule.early import resolve_early
 from isamap.schedule.inside import packed_inside
 from isamap.schedule.printed import axes_text, bound_texts, tile_text
@@ -104,6 +105,10 @@ def resolve(
         early = resolve_early(written, base.mapping, levels, machine, faults)
     elif written.loops is not None:
         early = ()  # the rule's was for other loops
+    buffers = base.buffers
+    if written.buffers is not None:
+        machine = treatments.producers.accelerator
+        buffers = resolve_buffers(written.buffers, base.mapping, machine, faults)
     bypass = base.bypass
     if written.results is not None:
         bypass = _bypass(written.results, treatments.producers.accelerator, faults)
@@ -118,6 +123,7 @@ def resolve(
         early=early,
         bypass=bypass,
         pitches=pitches,
+        buffers=buffers,
     )
 
 

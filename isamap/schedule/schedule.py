@@ -57,6 +57,9 @@ class StatementSchedule:
     ``pitches`` are, for each of these accesses, the elements from one row of its padded copy to the
     next, 0 where rows follow each other.
 
+    ``buffers`` are, for each of these accesses and after them for the results, in how many places
+    of a scratchpad fragments lie in turn, 1 where it leaves one out.
+
     ``inside`` says for each of these accesses inside how many of the levels, counted from the
     outermost, its packed fragments are made: those of the iterations that are left there.  Accesses
     that it leaves out, all if it is empty, are packed before all loops.
@@ -78,6 +81,12 @@ class StatementSchedule:
     early: tuple[Early, ...] = ()
     bypass: bool | None = None
     pitches: tuple[int, ...] = ()
+    buffers: tuple[int, ...] = ()
+
+    def places(self, access: int | None) -> int:
+        """Return in how many places fragments of an access, or of the results, lie in turn."""
+        at = len(self.operands) if access is None else access
+        return self.buffers[at] if at < len(self.buffers) else 1
 
     def pitch(self, access: int) -> int:
         """Return how many elements apart rows of a padded copy begin; 0 if they are not."""

@@ -53,6 +53,11 @@ ROUNDS = ("together", "apart", "longest")
 no longer than there, or as long as the longest block of theirs.
 """
 
+BUFFERS = ("rule", "1", "2", "3", "4")
+"""In how many places in a scratchpad what an operand or a result needs lies in turn: as in the
+first schedule, or so many for each.
+"""
+
 SUGGESTED = 4
 """Register blocks with which each tiling of the model is looked at first."""
 
@@ -244,6 +249,8 @@ class _Maker:
             for option in EARLY[1:]:
                 made.setdefault(early_of(option, first.mapping, first.levels), option)
             found.append(Choice(f"{self.prefix}prefetch", tuple(made.values())))
+        if self.accelerator.queues is not None and first.levels:
+            found.append(Choice(f"{self.prefix}buffers", BUFFERS))
         return found
 
     def _numbers(self, name: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
@@ -314,6 +321,8 @@ class _Maker:
                 numbers[name] = PLACES.index(choice.options[picked])
             elif name in ("start", "mapping", "block", "tiling", "stream"):
                 numbers[name] = picked
+            elif name == "buffers":
+                numbers[name] = BUFFERS.index(choice.options[picked])
             elif name == "prefetch":
                 numbers[name] = EARLY.index(choice.options[picked])
             else:
@@ -388,7 +397,12 @@ class _Maker:
             inside=inside,
             early=early,
             pitches=pitches,
+            buffers=self._buffers(start, numbers.get("buffers", 0)),
         )
+
+    def _buffers(self, start: int, option: int) -> tuple[int, ...]:
+        own = self.starts[start]
+        return (option,) * (len(own.operands) + 1) if option else own.buffers
 
     def _loops_written(self) -> tuple[tuple[Level, ...], tuple[Treatment, ...]]:
         return self.starts[0].levels, self.starts[0].operands

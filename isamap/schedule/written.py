@@ -62,6 +62,15 @@ class WrittenEarly:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenBuffers:
+    """``A 2``: in how many places in a scratchpad fragments lie in turn."""
+
+    what: Word
+    operand: Word | None
+    count: Word
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenInstruction:
     """``vfmadd_f32(a = A[m, k], b = B[k, n]) way 2``: what computes a statement.
 
@@ -86,6 +95,7 @@ class WrittenStatement:
     operands: tuple[WrittenOperand, ...] | None = None
     stream: Word | None = None
     prefetch: tuple[WrittenEarly, ...] | None = None
+    buffers: tuple[WrittenBuffers, ...] | None = None
     results: Word | None = None
     within: Word | None = None
     along: Word | None = None

@@ -1,6 +1,6 @@
 """Execution of instruction calls: where operands lie, whether they may, and what is touched."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol, TypeAlias
@@ -15,7 +15,7 @@ from isamap.interp.rounding import Values
 from isamap.ir.index import Index
 from isamap.ir.literal import value as literal_value
 from isamap.ir.nodes import Buffer, Literal
-from isamap.lower.nodes import Call, Operand, Register, Window
+from isamap.lower.nodes import Call, Copy, Operand, Register, Token, Window
 from isamap.sim.memory import Environment, LoweredFault, Memory, Number
 
 Plans: TypeAlias = dict[tuple[Any, ...], Plan]
@@ -25,10 +25,24 @@ Action: TypeAlias = Callable[[Environment], None]
 
 
 class Tracer(Protocol):
-    """Sees every instruction as it is executed."""
+    """Sees what is executed."""
 
-    def __call__(self, call: Call, entry: Entry, plan: Plan) -> None:
-        """Take note of an executed instruction."""
+    def __call__(
+        self, call: Call, entry: Entry, plan: Plan, begins: Mapping[str, tuple[str, int]]
+    ) -> None:
+        """Take note of an executed instruction; ``begins`` has its operands in memory."""
+        ...
+
+    def copied(self, copy: Copy) -> None:
+        """Take note of an executed copy."""
+        ...
+
+    def token(self, token: Token) -> None:
+        """Take note of a token that is posted or waited for."""
+        ...
+
+    def enter(self, registers: Sequence[Register]) -> None:
+        """Take note of a scope that begins, with these registers."""
         ...
 
 
@@ -36,14 +50,15 @@ class Tracer(Protocol):
 class Fragment:
     """A register's content; ``written`` marks its elements, None when all have a value.
 
-    ``rivals`` are the fragments with one of its numbers, itself among them: what is written to one
-    of them is lost in the others.
+    ``rivals`` are, for each of its numbers, the fragments that have it, itself among them: what is
+    written to one of them is lost in the others.
     """
 
     register: Register
     data: Values
     written: Values | None
     rivals: tuple[list["Fragment"], ...] = ()
+    others: list["Fragment"] | None = None
 
     def forget(self) -> None:
         """Take every element's value away."""
@@ -51,10 +66,11 @@ class Fragment:
 
     def overwrite(self) -> None:
         """Take away the values of all others with one of its numbers."""
-        for group in self.rivals:
-            for other in group:
-                if other is not self:
-                    other.forget()
+        if self.others is None:
+            found = {id(other): other for group in self.rivals for other in group}
+            self.others = [other for other in found.values() if other is not self]
+        for other in self.others:
+            other.forget()
 
 
 def new_fragment(register: Register, memory: Memory) -> Fragment:
@@ -286,7 +302,17 @@ class CallSite:
         if self.memory.observer is not None:
             self._observe(bound.plan)
         if self.tracer is not None:
-            self.tracer(self.node, self.entry, bound.plan)
+            self.tracer(self.node, self.entry, bound.plan, self._begins())
+
+    def _begins(self) -> dict[str, tuple[str, int]]:
+        """Return where the operands in memory begin in this call."""
+        found: dict[str, tuple[str, int]] = {}
+        for position, _, _ in self.offsets:
+            name = self.operands[position].name
+            place = self.node.operand(name)
+            assert isinstance(place, Window)
+            found[name] = (place.buffer, self.places[position][1])
+        return found
 
     def _mark(self, fragment: Fragment, made: Values | None) -> None:
         if fragment.rivals:

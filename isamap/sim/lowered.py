@@ -4,6 +4,7 @@ A fault found here is a fault of lowering (or of a description), never of the us
 """
 
 from collections.abc import Mapping
+from math import prod
 from typing import assert_never
 
 import numpy as np
@@ -15,7 +16,7 @@ from isamap.interp.arithmetic import Arithmetic, declared
 from isamap.interp.rounding import Values
 from isamap.ir.nodes import Kernel
 from isamap.lower.apart import faults_ahead
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope
+from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope, Token
 from isamap.sim.calls import Action, CallSite, Fragment, Plans, Tracer, new_fragment
 from isamap.sim.copies import compile_copy
 from isamap.sim.memory import ArrayObserver, Environment, LoweredFault, Memory
@@ -119,11 +120,33 @@ class _Machine:
             case Scope():
                 return self._scope(node, scope)
             case Copy():
-                return compile_copy(node, self.memory)
+                return self._copy(node)
             case Prefetch():
                 return self._prefetch(node)
+            case Token():
+                return self._token(node)
             case _:
                 assert_never(node)
+
+    def _copy(self, node: Copy) -> Action:
+        copy, tracer = compile_copy(node, self.memory), self.tracer
+        if tracer is None:
+            return copy
+
+        def traced(environment: Environment) -> None:
+            copy(environment)
+            tracer.copied(node)
+
+        return traced
+
+    def _token(self, node: Token) -> Action:
+        tracer = self.tracer
+
+        def token(environment: Environment) -> None:
+            if tracer is not None:
+                tracer.token(node)
+
+        return token
 
     def _prefetch(self, node: Prefetch) -> Action:
         """Return what does nothing: a line that is asked for is neither read nor written."""
@@ -181,10 +204,13 @@ class _Machine:
         if register.number is None:
             return
         storage = self.accelerator.storage(register.storage)
-        file, each = self.accelerator.register_file(storage)
-        row = range(register.number, register.number + each)
-        if not storage.numbered or row[0] < 0 or row[-1] >= (file.count or 0):
+        file, _ = self.accelerator.register_file(storage)
+        size = prod(register.shape) * register.dtype.bytes
+        count = self.accelerator.rows_for(storage, size) * register.places
+        is_numbered = self.accelerator.rows(storage) is not None
+        if not is_numbered or not self.accelerator.may_begin(storage, register.number, count):
             raise LoweredFault(f"register {register.name}: {file.name} has no {register.number}")
+        row = range(register.number, register.number + count)
         held = tuple(self.holders.setdefault((file.name, n), []) for n in row)
         for group in held:
             group.append(fragment)
@@ -199,9 +225,13 @@ class _Machine:
             self._number(fragment)
         body = self.body(node.body, {**scope, **{f.register.name: f for f in fragments}})
 
+        tracer = self.tracer
+
         def enter(environment: Environment) -> None:
             for fragment in fragments:
                 fragment.forget()
+            if tracer is not None:
+                tracer.enter(node.registers)
             for action in body:
                 action(environment)
 

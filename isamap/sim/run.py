@@ -7,19 +7,21 @@ latency after its operands, and storages move a limited number of bytes a cycle.
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
 
 from isamap.hw.accelerator import Accelerator, Entry
+from isamap.interp.arguments import bind_symbols
 from isamap.interp.arithmetic import Arithmetic
 from isamap.interp.call import Plan
 from isamap.interp.rounding import Values
 from isamap.ir.nodes import Kernel
 from isamap.lower.capacity import excess, peak_use
-from isamap.lower.nodes import Call, LoweredKernel, Register, Window
+from isamap.lower.nodes import Call, Copy, LoweredKernel, Register, Token, Window
 from isamap.sim.lowered import run_lowered
+from isamap.sim.queues import Begins, Timeline
 
 
 class SimulationFault(Exception):
@@ -33,6 +35,9 @@ class SimResult:
     ``instructions`` counts executions by instruction; ``busy`` is cycles by unit (of one of its
     instances, work being spread evenly) and by storage port (``"spm read"``); ``latency`` is the
     longest chain of dependent instructions; ``peak`` is the greatest use of each storage.
+    On a machine of queues ``cycles`` are those until the last instruction is done there, and
+    ``waits`` those for which each unit, free itself, waited for what an instruction needed.
+    ``conflicts`` counts executions of calls with two operands in one bank of a scratchpad.
     """
 
     outputs: Mapping[str, Values]
@@ -42,6 +47,8 @@ class SimResult:
     latency: Fraction
     issue: Fraction
     peak: Mapping[str, int]
+    conflicts: int = 0
+    waits: Mapping[str, Fraction] = field(default_factory=dict)
 
 
 def simulate(
@@ -61,7 +68,14 @@ def simulate(
     peak = peak_use(lowered, accelerator)
     if (over := excess(lowered, accelerator)) is not None:
         raise SimulationFault(over)
-    account = _Account(accelerator)
+    timeline = None
+    if accelerator.queues is not None:
+        values = symbols or {}
+        if kernel is not None:
+            values = bind_symbols(kernel, values, arrays)
+        sizes = {a.name: int(a.size.evaluate(dict(values))) for a in lowered.arrays}
+        timeline = Timeline(accelerator, sizes)
+    account = _Account(accelerator, timeline)
     outputs = run_lowered(
         lowered, accelerator, arrays, symbols, kernel=kernel, arithmetic=arithmetic, tracer=account
     )
@@ -71,7 +85,17 @@ def simulate(
     # The first result cannot leave before its instruction's latency is over.
     startup = max((e.latency for e in account.used.values()), default=Fraction(0))
     cycles = max([issue, latency, *busy.values()]) if busy else max(issue, latency)
-    return SimResult(outputs, cycles + startup, dict(account.counts), busy, latency, issue, peak)
+    return SimResult(
+        outputs,
+        cycles + startup if timeline is None else timeline.cycles,
+        dict(account.counts),
+        busy,
+        latency,
+        issue,
+        peak,
+        account.conflicts,
+        {} if timeline is None else timeline.waits,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +106,15 @@ class _Site:
     sources: tuple[str, ...]
     targets: tuple[str, ...]
     latency: int
+    conflict: bool
 
 
 class _Account:
     """Counts instructions as they are executed."""
 
-    def __init__(self, accelerator: Accelerator) -> None:
+    def __init__(self, accelerator: Accelerator, timeline: Timeline | None) -> None:
         self.accelerator = accelerator
+        self.timeline = timeline
         self.counts: Counter[str] = Counter()
         self.used: dict[str, Entry] = {}
         self.bytes: Counter[str] = Counter()
@@ -98,9 +124,27 @@ class _Account:
         self.sites: dict[int, _Site] = {}
         self.moved: dict[tuple[str, int], tuple[tuple[str, int], ...]] = {}
         self.storages = {s.name: s for s in accelerator.storages}
+        self.conflicts = 0
 
-    def __call__(self, call: Call, entry: Entry, plan: Plan) -> None:
+    def copied(self, copy: Copy) -> None:
+        """Take note of a copy."""
+        if self.timeline is not None:
+            self.timeline.copied(copy)
+
+    def token(self, token: Token) -> None:
+        """Take note of a token."""
+        if self.timeline is not None:
+            self.timeline.token(token)
+
+    def enter(self, registers: Sequence[Register]) -> None:
+        """Take note of a scope that begins."""
+        if self.timeline is not None:
+            self.timeline.enter(registers)
+
+    def __call__(self, call: Call, entry: Entry, plan: Plan, begins: Begins) -> None:
         """Take note of one executed instruction."""
+        if self.timeline is not None:
+            self.timeline.call(call, entry, plan, begins)
         name = entry.name
         self.counts[name] += 1
         self.used[name] = entry
@@ -108,8 +152,13 @@ class _Account:
         if site is None:
             sources, targets = _registers(call, entry)
             site = self.sites[id(call)] = _Site(
-                call, sources, targets, int(entry.latency * self.scale)
+                call,
+                sources,
+                targets,
+                int(entry.latency * self.scale),
+                _in_one_bank(call, self.accelerator),
             )
+        self.conflicts += site.conflict
         end = site.latency
         for source in site.sources:
             end = max(end, self.ready.get(source, 0) + site.latency)
@@ -162,6 +211,16 @@ def _ports(call: Call, entry: Entry, plan: Plan, account: _Account) -> list[tupl
         if operand.role == "in" and storage.write is not None:
             found.append((f"{storage.name} write", size))
     return found
+
+
+def _in_one_bank(call: Call, accelerator: Accelerator) -> bool:
+    """Return whether two operands of a call lie in one bank of a scratchpad."""
+    found: list[tuple[str, int]] = []
+    for register in dict.fromkeys(p for _, p in call.operands if isinstance(p, Register)):
+        storage = accelerator.storage(register.storage)
+        if storage.kind == "scratchpad" and register.number is not None:
+            found.append((storage.name, register.number // accelerator.bank_rows(storage)))
+    return len(set(found)) < len(found)
 
 
 def _registers(call: Call, entry: Entry) -> tuple[tuple[str, ...], tuple[str, ...]]:

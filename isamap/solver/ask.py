@@ -17,11 +17,17 @@ class Answer:
     reason: str = ""
 
 
-def ask(names: Iterable[str], assertions: Iterable[str], milliseconds: int = 5000) -> Answer:
+def ask(
+    names: Iterable[str],
+    assertions: Iterable[str],
+    milliseconds: int = 5000,
+    steps: int | None = None,
+) -> Answer:
     """Return whether integers ``names`` exist for which all assertions hold.
 
     Assertions are SMT-LIB terms of sort Bool; a name stands in them as ``|name|``.  The solver is
-    stopped after ``milliseconds``.
+    stopped after ``milliseconds``, or instead after so many ``steps`` of its own, which are the
+    same on every machine.
     """
     import z3
 
@@ -29,7 +35,10 @@ def ask(names: Iterable[str], assertions: Iterable[str], milliseconds: int = 500
     lines = [f"(declare-const |{name}| Int)" for name in declared]
     lines += [f"(assert {assertion})" for assertion in assertions]
     solver = z3.Solver()
-    solver.set("timeout", milliseconds)
+    if steps is None:
+        solver.set("timeout", milliseconds)
+    else:
+        solver.set("rlimit", steps)
     solver.from_string("\n".join(lines))
     verdict = solver.check()
     if verdict == z3.unsat:

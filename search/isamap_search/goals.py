@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope
+from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope, Token
 
 
 def workspace_bytes(lowered: LoweredKernel, symbols: Mapping[str, int], threads: int) -> int:
@@ -19,7 +19,7 @@ def written_calls(nodes: Sequence[Node]) -> int:
     count = 0
     for node in nodes:
         match node:
-            case Call() | Copy() | Prefetch():
+            case Call() | Copy() | Prefetch() | Token():
                 count += 1
             case Loop(body=body) | Scope(body=body):
                 count += written_calls(body)

@@ -23,6 +23,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Token,
     Window,
 )
 
@@ -104,6 +105,8 @@ def _named(node: Node) -> str:
             return "scope"
         case Prefetch():
             return f"prefetch of {node.buffer}"
+        case Token():
+            return f"token of {node.channel}"
 
 
 def _bodies(site: Site, change: Change) -> Iterator[tuple[str, LoweredKernel]]:

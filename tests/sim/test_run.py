@@ -10,6 +10,7 @@ from isamap.ir.index import const, var
 from isamap.ir.nodes import Literal
 from isamap.lower.capacity import excess, peak_use
 from isamap.lower.nodes import Call, Loop, LoweredKernel, Node, Register, Scope, Window
+from isamap.lower.place import place_fragments
 from isamap.sim.run import SimResult, SimulationFault, simulate
 from tests.sim.bench import F32, array, lowered, machine, reg
 
@@ -79,7 +80,7 @@ def test_movements_take_the_ports_of_their_storage() -> None:
     found = lowered(
         [array("X", "in", 64), array("Y", "out", 64)], [Scope((TILE,), (fetch(8), fetch(2), drain))]
     )
-    result = simulate(found, machine(), {"X": X})
+    result = simulate(place_fragments(found, machine()), machine(), {"X": X})
     assert result.outputs["Y"].tolist() == X.tolist()
     assert result.busy["spm read"] == Fraction(80 * 4, 16)
     assert result.busy["spm write"] == Fraction(64 * 4, 8)
@@ -103,10 +104,11 @@ def tiles(count: int, *body: Node) -> LoweredKernel:
 
 
 def test_a_full_scratchpad_is_no_fault_and_one_more_tile_is() -> None:
-    assert simulate(tiles(4), machine(), {"X": X}).peak["spm"] == 1024
+    four = place_fragments(tiles(4), machine())
+    assert simulate(four, machine(), {"X": X}).peak["spm"] == 1024
     message = "k needs 1280 bytes of spm, which has 1024: 256 bytes over"
     with pytest.raises(SimulationFault, match=message):
-        simulate(tiles(5), machine(), {"X": X})
+        simulate(place_fragments(tiles(5), machine()), machine(), {"X": X})
 
 
 def test_tiles_that_do_not_live_together_share_room() -> None:

@@ -8,7 +8,7 @@ filler in dead elements.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import gcd, prod
+from math import prod
 
 from isamap.ir.box import Extents, box, is_nonnegative
 from isamap.ir.index import (
@@ -29,8 +29,13 @@ from isamap.ir.index import (
 from isamap.ir.nodes import Access, Buffer, Literal
 from isamap.mapping.fragments.fragment import Reference
 
-ARRAY_ALIGNMENT = 64
-"""Bytes to which every array of the workspace is aligned."""
+
+def whole_alignment(size: int) -> int:
+    """Return the bytes to which fragments of ``size`` bytes are aligned that lie one after another.
+
+    An array of them begins where the instructions that use it want it to.
+    """
+    return size & -size
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,7 @@ class PackedLayout:
             self.array,
             self.begin(quotient, inner),
             dense=self.taken,
-            alignment=gcd(ARRAY_ALIGNMENT, size),
+            alignment=whole_alignment(size),
             repeated=frozenset(d for d, n in enumerate(self.taken) if n != self.shape[d]),
         )
 

@@ -6,7 +6,7 @@ three are one question, answered by one search: which instruction's statement, r
 the wanted elements?
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import TypeAlias, TypeVar
@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op
-from isamap.ir.statements import names
+from isamap.ir.statements import accesses, names
 from isamap.mapping.fragments.fit import fit
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.producer import (
@@ -51,10 +51,14 @@ Places: TypeAlias = Mapping[Access, Reference | Fragment]
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Where accesses have their elements, and a number that equal ones share."""
+    """Where accesses have their elements, and a number that equal ones share.
+
+    The register of the one that is ``spent`` may be overwritten.
+    """
 
     places: Places
     number: int
+    spent: Access | None = None
 
 
 class Producers:
@@ -67,7 +71,7 @@ class Producers:
         self._stores = Stores(self._tables)
         self._fitting: dict[tuple[Kind, object], tuple[Producer, ...]] = {}
         self._numbers = count()
-        self._known: dict[tuple[tuple[Access, Reference | Fragment], ...], _Known] = {}
+        self._known: dict[tuple[object, ...], _Known] = {}
         self._made: dict[
             tuple[Expr, Fragment, frozenset[Kind], int], Step | FromRegister | None
         ] = {}
@@ -89,6 +93,15 @@ class Producers:
         """Return the cheapest chain of movements from a fragment to memory, or None."""
         return self._stores.store(fragment, reference)
 
+    def computing_stores(
+        self, expr: Expr, like: Fragment, reference: Reference
+    ) -> Iterator[tuple[Store, Expr]]:
+        """Yield stores that compute ``expr`` on the way, each with what it takes as a fragment.
+
+        That has the elements of ``like``.
+        """
+        return self._stores.computing(expr, like, reference)
+
     def make(
         self, expr: Expr, fragment: Fragment, references: Mapping[Access, Reference]
     ) -> Step | None:
@@ -107,18 +120,24 @@ class Producers:
         references: Mapping[Access, Reference],
         result: Access,
         held: Fragment,
+        spent: bool = False,
     ) -> Step | FromRegister | None:
         """Return the cheapest way to make a fragment of ``expr`` while ``result`` is in a register.
 
-        ``held`` says which elements of ``result`` the register holds, and how.
+        ``held`` says which elements of ``result`` the register holds, and how.  It may be
+        overwritten where it is ``spent``: nothing needs it but ``expr``.
         """
-        return self._start(expr, fragment, {**references, result: held})
+        once = sum(access == result for access in accesses(expr)) == 1
+        own = result if spent and once else None
+        return self._start(expr, fragment, {**references, result: held}, own)
 
-    def _start(self, expr: Expr, fragment: Fragment, places: Places) -> Step | FromRegister | None:
+    def _start(
+        self, expr: Expr, fragment: Fragment, places: Places, spent: Access | None = None
+    ) -> Step | FromRegister | None:
         if len(self._made) >= REMEMBERED:
             self._made.clear()
             self._known.clear()
-        return self._search(expr, fragment, self._know(places), frozenset())
+        return self._search(expr, fragment, self._know(places, spent), frozenset())
 
     def _search(
         self, expr: Expr, fragment: Fragment, known: _Known, visited: frozenset[Kind]
@@ -148,18 +167,19 @@ class Producers:
         for shape in self._tables.shapes(fragment):
             if (view := seen_as(fragment, shape, memory)) is None:
                 continue
-            step = self._make(expr, view[0], self._know({**view[1], **held}), visited)
+            seen = self._know({**view[1], **held}, known.spent)
+            step = self._make(expr, view[0], seen, visited)
             if step and (best is None or step.cost < best.cost):
                 best = step
         return best
 
-    def _know(self, places: Places) -> _Known:
+    def _know(self, places: Places, spent: Access | None) -> _Known:
         """Return places with their number, equal ones with the same."""
-        pairs = tuple(places.items())
-        if pairs not in self._known:
+        key = (spent, *places.items())
+        if key not in self._known:
             # A copy: where operands are packed inside loops the caller's places change.
-            self._known[pairs] = _Known(dict(pairs), next(self._numbers))
-        return self._known[pairs]
+            self._known[key] = _Known(dict(places), next(self._numbers), spent)
+        return self._known[key]
 
     def _make(
         self, expr: Expr, fragment: Fragment, known: _Known, visited: frozenset[Kind]
@@ -239,7 +259,8 @@ class Producers:
                 step = wanted and self._search(expr, wanted, known, visited)
                 if not step:
                     return None
-                if name == producer.tied and isinstance(step, FromRegister):
+                is_held = name == producer.tied and isinstance(step, FromRegister)
+                if is_held and expr != known.spent:
                     return None  # It would be overwritten, and others may need it.
                 cost += step.cost
                 inputs.append((name, step))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import prod
 from typing import TypeAlias
 
@@ -34,13 +35,15 @@ class Tables:
     """The producers of a machine, the fastest first.
 
     ``making`` has those that make a kind of fragment outside memory, ``storing`` those that take
-    one to memory, ``moving`` those of ``making`` that take one to another place unchanged.
+    one to memory, ``moving`` those of ``making`` that take one to another place unchanged,
+    ``computing`` those that take to memory what they compute of one fragment.
     ``views`` has, for a storage, a type and a number of elements, the shapes that occur.
     """
 
     making: dict[Kind, list[Producer]] = field(default_factory=dict)
     storing: dict[Kind, list[Producer]] = field(default_factory=dict)
     moving: dict[Kind, list[Producer]] = field(default_factory=dict)
+    computing: list[Producer] = field(default_factory=list)
     views: dict[tuple[str, str, int], list[tuple[int, ...]]] = field(default_factory=dict)
 
     def shapes(self, fragment: Fragment) -> tuple[tuple[int, ...], ...]:
@@ -72,15 +75,22 @@ def read_tables(accelerator: Accelerator) -> Tables:
             taken = _kind(entry.instruction.operand(producer.value.buffer))
             if taken is not None:
                 tables.storing.setdefault(taken, []).append(producer)
+        elif producer.tied is None:
+            tables.computing.append(producer)
     for table in (tables.making, tables.storing):
         for (storage, dtype, shape), producers in table.items():
             tables.views.setdefault((storage, dtype, prod(shape)), []).append(shape)
-            producers.sort(key=lambda p: (p.entry.throughput, len(p.entry.instruction.extents)))
+            producers.sort(key=_by_speed)
+    tables.computing.sort(key=_by_speed)
     for producers in tables.making.values():
         for producer in producers:
             if (source := _moved(producer)) is not None:
                 tables.moving.setdefault(source, []).append(producer)
     return tables
+
+
+def _by_speed(producer: Producer) -> tuple[Fraction, int]:
+    return producer.entry.throughput, len(producer.entry.instruction.extents)
 
 
 def _moved(producer: Producer) -> Kind | None:

@@ -68,7 +68,10 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Movements that take ``fragment`` to memory: ``moves`` on the way, then ``entry``."""
+    """Movements that take ``fragment`` to memory: ``moves`` on the way, then ``entry``.
+
+    Where ``entry`` computes what it stores, ``constants`` are its immediate operands.
+    """
 
     fragment: Fragment
     moves: tuple[Move, ...]
@@ -78,3 +81,4 @@ class Store:
     limits: tuple[tuple[str, int], ...]
     pitches: tuple[tuple[str, Index], ...]
     cost: Fraction
+    constants: tuple[tuple[str, Literal | Coordinate], ...] = ()

@@ -1,12 +1,23 @@
 """Finding the instructions that take a fragment from its storage to memory."""
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
 from isamap.ir.dtype import DTYPES
-from isamap.ir.nodes import Access
+from isamap.ir.nodes import Access, Coordinate, Expr, Literal
 from isamap.mapping.fragments.fit import fit
 from isamap.mapping.fragments.fragment import Fragment, Reference
-from isamap.mapping.fragments.producer import Tables, bind_rest, kind_of
+from isamap.mapping.fragments.producer import (
+    Producer,
+    Tables,
+    access_of,
+    bind_rest,
+    fixed_shape,
+    kind_of,
+)
 from isamap.mapping.fragments.steps import Move, Store
 from isamap.mapping.fragments.views import seen_as
+from isamap.mapping.needles.pattern import bindings, may_read
 
 REMEMBERED = 1 << 14
 """Fragments of which it is remembered how they are stored."""
@@ -33,6 +44,21 @@ class Stores:
                 self._found.clear()
             self._found[key] = found
         return self._found[key]
+
+    def computing(
+        self, expr: Expr, like: Fragment, reference: Reference
+    ) -> Iterator[tuple[Store, Expr]]:
+        """Yield stores that compute ``expr`` on the way, each with what it takes as a fragment.
+
+        That has the elements of ``like``.
+        """
+        for producer in self._tables.computing:
+            if not may_read(producer.value, expr):
+                continue
+            for bound in bindings(producer.value, expr):
+                store = _computing(producer, bound, like, reference)
+                if store is not None:
+                    yield store, bound[store.source]
 
     def _cheapest(self, fragment: Fragment, reference: Reference, moves: int) -> Store | None:
         best = self._store(fragment, reference, moves)
@@ -105,3 +131,54 @@ class Stores:
                     cost,
                 )
         return best
+
+
+def _computing(
+    producer: Producer, bound: Mapping[str, Expr], like: Fragment, reference: Reference
+) -> Store | None:
+    """Return the store that an instruction is with its operands bound, or None.
+
+    One operand is a fragment with the elements of ``like``, all others are constants.
+    """
+    entry = producer.entry
+    constants: dict[str, Literal | Coordinate] = {}
+    fragments: list[str] = []
+    for name, value in bound.items():
+        operand = entry.instruction.operand(name)
+        if operand.shape:
+            fragments.append(name)
+        elif isinstance(value, Literal | Coordinate):
+            constants[name] = value
+        else:
+            return None
+    if len(fragments) != 1:
+        return None
+    (source,) = fragments
+    operand = entry.instruction.operand(source)
+    if fixed_shape(operand) != like.shape:
+        return None
+    taken = replace(
+        like,
+        storage=entry.storage(source),
+        dtype=operand.dtype,
+        filled=frozenset(),
+        filler=None,
+    )
+    axes = tuple(index.name or "" for index in access_of(producer.value, source).indices)
+    target, access = entry.instruction.operand(producer.target), entry.instruction.statements[0]
+    found = fit(entry, target, access.target, axes, taken, reference, None, storing=True)
+    if found is None:
+        return None
+    limits, pitches = dict(found.limits), dict(found.pitches)
+    bind_rest(entry, limits, pitches)
+    return Store(
+        taken,
+        (),
+        entry,
+        producer.target,
+        source,
+        tuple(sorted(limits.items())),
+        tuple(sorted(pitches.items())),
+        entry.throughput,
+        tuple(sorted(constants.items())),
+    )

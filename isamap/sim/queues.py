@@ -1,0 +1,191 @@
+"""When instructions start and end on a machine whose units are queues (docs/meaning.md).
+
+An instruction is issued in the order of the program, enters the queues of its units, and starts
+when it is the first there, its operands are there, and nothing that it overwrites is still needed.
+Scratchpads are followed row by row, memory element by element, other registers one by one.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import lcm, prod
+
+import numpy as np
+
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.interp.call import Plan
+from isamap.interp.rounding import Values
+from isamap.lower.nodes import Call, Copy, Register, Token
+from isamap.sim.races import History, Order
+
+Begins = Mapping[str, tuple[str, int]]
+"""Where operands in memory begin: the array and the element."""
+
+
+class Place:
+    """When each row or element has its last content, and until when it is read."""
+
+    def __init__(self, size: int) -> None:
+        self.ready: Values = np.zeros(size, np.int64)
+        self.needed: Values = np.zeros(size, np.int64)
+        self.history = History(size)
+
+
+class Timeline:
+    """Follows executed instructions through the queues of their units.
+
+    Times are whole numbers of ``1 / scale`` cycles.
+    """
+
+    def __init__(self, accelerator: Accelerator, sizes: Mapping[str, int]) -> None:
+        """``sizes`` are the elements of the arrays in memory."""
+        self.accelerator = accelerator
+        self.sizes = sizes
+        self.counts = {unit.name: unit.count for unit in accelerator.units}
+        parts = [e.latency.denominator for e in accelerator.entries]
+        parts += [
+            (cycles * self.counts.get(unit, 1)).denominator
+            for entry in accelerator.entries
+            for unit, cycles in entry.busy.items()
+        ]
+        self.scale = lcm(*parts, max(1, accelerator.issue))
+        self.free: dict[str, list[int]] = {}
+        self.held: dict[str, int] = {}
+        self.places: dict[str, Place] = {}
+        self.turns: dict[str, int] = {}
+        self.order = Order() if accelerator.queues == "tokens" else None
+        self.last: dict[str, int] = {}
+        self.gates: dict[str, int] = {}
+        self.posts: dict[str, list[int]] = {}
+        self.issued = 0
+        self.host = 0
+        self.end = 0
+
+    @property
+    def cycles(self) -> Fraction:
+        """The cycles until the last instruction is done."""
+        return Fraction(self.end, self.scale)
+
+    @property
+    def waits(self) -> dict[str, Fraction]:
+        """The cycles for which each unit, free itself, waited for what an instruction needed."""
+        return {unit: Fraction(time, self.scale) for unit, time in self.held.items()}
+
+    def enter(self, registers: Sequence[Register]) -> None:
+        """Take note of a scope that begins: its fragments take the next of their places."""
+        for register in registers:
+            self.turns[register.name] = self.turns.get(register.name, -1) + 1
+
+    def call(self, call: Call, entry: Entry, plan: Plan, begins: Begins) -> None:
+        """Take note of an instruction that is executed."""
+        issue = self.issued * self.scale // max(1, self.accelerator.issue)
+        self.issued += 1
+        took: dict[str, int] = {}
+        free = issue
+        for unit, cycles in entry.busy.items():
+            count = self.counts.get(unit, 1)
+            took[unit] = int(cycles * count * self.scale)
+            free = max(free, min(self.free.setdefault(unit, [0] * count)))
+        reads, writes = self._touched(call, entry, plan, begins)
+        start = max(free, self.host, *(self.gates.get(unit, 0) for unit in took))
+        if self.order is not None:
+            self._check(self.order, call, next(iter(took)), reads, writes)
+        for place, where in reads:
+            start = max(start, int(place.ready[where].max(initial=0)))
+        for place, where in writes:
+            start = max(start, int(place.ready[where].max(initial=0)))
+            start = max(start, int(place.needed[where].max(initial=0)))
+        done = start + int(entry.latency * self.scale)
+        longest = start
+        for unit, cycles_ in took.items():
+            own = self.free[unit]
+            own[own.index(min(own))] = start + cycles_
+            longest = max(longest, start + cycles_)
+            self.held[unit] = self.held.get(unit, 0) + start - free
+            self.last[unit] = max(self.last.get(unit, 0), done, start + cycles_)
+        for place, where in reads:
+            place.needed[where] = np.maximum(place.needed[where], longest)
+        for place, where in writes:
+            place.ready[where] = done
+        self.end = max(self.end, done, longest)
+
+    def token(self, token: Token) -> None:
+        """Take note of a token, which is posted when all that its unit was given is done."""
+        posts = self.posts.setdefault(token.channel, [])
+        if not token.waits:
+            posts.append(self.last.get(token.unit, 0))
+        elif len(posts) > token.behind:
+            time = posts[len(posts) - 1 - token.behind]
+            self.gates[token.unit] = max(self.gates.get(token.unit, 0), time)
+        if self.order is not None and token.waits:
+            self.order.wait(token.unit, token.channel, token.behind)
+        elif self.order is not None:
+            self.order.post(token.unit, token.channel)
+
+    def _check(
+        self,
+        order: Order,
+        call: Call,
+        unit: str,
+        reads: Sequence[tuple[Place, Values]],
+        writes: Sequence[tuple[Place, Values]],
+    ) -> None:
+        """LoweredFault where an instruction touches what another unit may not be done with."""
+        both = [(reads, False), (writes, True)]
+        for found, write in both:
+            for place, where in found:
+                order.check(unit, place.history, where, write, call.instruction)
+        number = order.start(unit)
+        for found, write in both:
+            for place, where in found:
+                order.note(unit, number, place.history, where, write)
+
+    def copied(self, copy: Copy) -> None:
+        """Take note of a copy, which the host does: when its arrays are free, in no time."""
+        arrays = [name for name in (copy.target, copy.source) if name is not None]
+        for name in arrays:
+            place = self._array(name)
+            self.host = max(self.host, int(place.ready.max(initial=0)))
+        if self.order is not None:
+            self.order.meet()
+            self.host = max(self.host, self.end)
+        target = self._array(copy.target)
+        self.host = max(self.host, int(target.needed.max(initial=0)))
+
+    def _touched(
+        self, call: Call, entry: Entry, plan: Plan, begins: Begins
+    ) -> tuple[list[tuple[Place, Values]], list[tuple[Place, Values]]]:
+        reads: list[tuple[Place, Values]] = []
+        writes: list[tuple[Place, Values]] = []
+        for name, operand in call.operands:
+            if name in begins:
+                array, begin = begins[name]
+                place, footprint = self._array(array), plan.footprints[name]
+                reads.append((place, footprint.reads + begin))
+                writes.append((place, footprint.writes + begin))
+            elif isinstance(operand, Register):
+                own = self._rows(operand)
+                role = entry.instruction.operand(name).role
+                if role != "out":
+                    reads.append(own)
+                if role in ("out", "inout"):
+                    writes.append(own)
+        return reads, writes
+
+    def _array(self, name: str) -> Place:
+        if name not in self.places:
+            self.places[name] = Place(self.sizes[name])
+        return self.places[name]
+
+    def _rows(self, register: Register) -> tuple[Place, Values]:
+        """Return where a fragment is at this turn: rows of a storage, or a place of its own."""
+        storage = self.accelerator.storage(register.storage)
+        turn = self.turns.get(register.name, 0) % register.places
+        if register.number is None:
+            key = f"{register.name} {turn} @"
+            return self.places.setdefault(key, Place(1)), np.zeros(1, np.int64)
+        file, _ = self.accelerator.register_file(storage)
+        place = self.places.setdefault(f"@ {file.name}", Place(self.accelerator.rows(storage) or 0))
+        size = prod(register.shape) * register.dtype.bytes
+        rows = self.accelerator.rows_for(storage, size)
+        first = register.number + turn * rows
+        return place, np.arange(first, first + rows)

@@ -1,0 +1,100 @@
+"""Kernels of odd sizes on the shipped machines whose memories a program fills, all simulated."""
+
+from pathlib import Path
+
+import pytest
+
+from isamap.diagnostics import IsamapError
+from isamap.hw.load import load_hardware
+from isamap.ir.nodes import Kernel
+from isamap.lower.nodes import Call, Copy, Node
+from isamap.pipeline.options import Options
+from isamap.pipeline.report import make_report
+from isamap.pipeline.result import Report
+from isamap.text.load import load_module, parse_module
+
+HERE = Path(__file__).parent
+
+
+def kernels(name: str) -> dict[str, Kernel]:
+    return {kernel.name: kernel for kernel in load_module(HERE / name).kernels}
+
+
+SUMS, BYTES, STORES = kernels("sums.ir"), kernels("bytes.ir"), kernels("stores.ir")
+
+
+def computed(kernel: Kernel, machine: str) -> Report:
+    report = make_report(kernel, load_hardware(machine), Options(prove=False))
+    assert report.execution.way == "simulated"
+    assert report.check is not None
+    assert report.check.ok, report.check
+    return report
+
+
+def nodes(body: tuple[Node, ...]) -> list[Node]:
+    found: list[Node] = []
+    for node in body:
+        found.append(node)
+        for part in ("body", "otherwise"):
+            found += nodes(getattr(node, part, ()))
+    return found
+
+
+def instructions(report: Report) -> set[str]:
+    lowered = report.result.lowered
+    return {n.instruction for n in nodes(lowered.code) if isinstance(n, Call)}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_are_stored_as_they_are(name: str) -> None:
+    computed(SUMS[name], "gemmini")
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_sums_that_cannot_be_stored_are_finished_where_they_are(name: str) -> None:
+    report = computed(BYTES[name], "vta")
+    assert "store" in instructions(report)
+    if len(BYTES[name].statements) == 2:
+        assert report.result.schedule.statements[1].within == 0
+
+
+def test_sums_that_no_one_can_take_are_refused_with_the_reason() -> None:
+    with pytest.raises(IsamapError, match="nothing on vta computes") as refused:
+        make_report(SUMS["gemm"], load_hardware("vta"), Options(prove=False))
+    notes = [note.message for note in refused.value.diagnostics[0].notes]
+    assert "gemm: no instruction takes s32[16] from acc to memory" in notes
+
+
+@pytest.mark.parametrize(
+    ("name", "store"), [("scaled", "mvout_scaled"), ("rectified", "mvout_relu")]
+)
+def test_a_store_computes_what_it_stores(name: str, store: str) -> None:
+    report = computed(STORES[name], "gemmini")
+    assert instructions(report) == {"matmul", "mvin", "set_acc", store}
+    assert not any(isinstance(node, Copy) for node in nodes(report.result.lowered.code))
+
+
+def test_one_register_is_stored_in_two_ways() -> None:
+    report = computed(STORES["both"], "gemmini")
+    assert {"mvout", "mvout_relu"} <= instructions(report)
+    assert [own.within for own in report.result.schedule.statements] == [None, 0, 0]
+
+
+def test_results_that_no_store_takes_as_they_lie_are_copied_from_a_stage() -> None:
+    report = computed(STORES["scattered"], "vta")
+    assert any(array.name == "Y_stage" for array in report.result.lowered.arrays)
+
+
+def test_a_bias_is_packed_where_whole_vectors_are_loaded() -> None:
+    report = computed(BYTES["bias"], "vta")
+    assert any(array.name == "D_packed" for array in report.result.lowered.arrays)
+
+
+def test_what_the_results_register_holds_is_not_overwritten_while_it_is_needed() -> None:
+    text = """kernel twice { in A : s8[5, 16]  in B : s8[16, 16]  local C : s32[5, 16]
+      out Y : s8[5, 16]
+      C[i, j] += s32(A[i, k]) * s32(B[k, j])
+      Y[i, j] = s8(min(C[i, j] >> 3, C[i, j])) }"""
+    (kernel,) = parse_module(text).kernels
+    with pytest.raises(IsamapError, match="from acc to memory"):
+        make_report(kernel, load_hardware("vta"), Options(prove=False))

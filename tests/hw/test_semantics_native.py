@@ -45,7 +45,7 @@ def check_templates(machine: Accelerator, names: list[str], folder: Path) -> Non
 def test_templates_do_what_their_statements_say(name: str, tmp_path: Path) -> None:
     machine = load_hardware(name)
     names = [entry.name for entry in machine.own_entries]
-    assert len(names) > 20
+    assert names
     check_templates(machine, names, tmp_path)
 
 

@@ -44,10 +44,10 @@ def install_tools(names: tuple[str, ...]) -> int:
     """Fetch, and say what was fetched; return the exit code."""
     from isamap.hw.load import load_hardware
     from isamap.targets.install import install
-    from isamap.targets.state import needed, targets
+    from isamap.targets.state import emulated, needed
 
     machines = [needed(load_hardware(name)) for name in names]
-    tools = machines or [target.tools for target in targets()]
+    tools = machines or [target.tools for target in emulated()]
     lacking = dict.fromkeys(t.name for own in tools for t in own if not t.is_there)
     with progress() as tell:
         found = install(list(lacking), tell) if lacking else ()
@@ -62,7 +62,7 @@ def install_tools(names: tuple[str, ...]) -> int:
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def list_targets(as_json: bool) -> None:
-    """List the machines that are compiled and run by tools, and what is missing."""
+    """List the shipped machines: what runs their code, and what is missing."""
     from isamap.targets.state import targets
 
     found = targets()
@@ -70,7 +70,9 @@ def list_targets(as_json: bool) -> None:
         documents = [
             {
                 "name": one.name,
+                "title": one.title,
                 "runnable": not one.missing,
+                "version": one.by,
                 "tools": {tool.name: tool.version for tool in one.tools},
                 "missing": one.missing or None,
                 "enable": one.remedy or None,
@@ -79,8 +81,5 @@ def list_targets(as_json: bool) -> None:
         ]
         click.echo(json.dumps(documents, indent=2))
         return
-    rows = []
-    for one in found:
-        tools = ", ".join(f"{t.name} {t.version}" if t.version else t.name for t in one.tools)
-        rows.append((one.name, tools, one.missing or "runs here", one.remedy))
-    click.echo("\n".join(table(("target", "tools", "here", "to enable it"), rows)))
+    rows = [(one.name, one.by, one.missing or "runs", one.remedy) for one in found]
+    click.echo("\n".join(table(("target", "run by", "here", "to enable it"), rows)))

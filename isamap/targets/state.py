@@ -34,13 +34,16 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A shipped description whose code runs through tools: what they are, and what is missing.
+    """A shipped description: what its code is run by, and what is missing for that.
 
-    ``missing`` is why it does not run here, '' if it does; ``remedy`` the command that helps.
+    ``by`` is an emulator's name and version, 'this CPU' or 'simulator'.  ``tools`` are those of
+    the catalogue that are needed.  ``missing`` is why it does not run here, '' if it does;
+    ``remedy`` the command that helps, '' where none does.
     """
 
     name: str
     title: str
+    by: str
     tools: tuple[Needed, ...]
     missing: str
     remedy: str
@@ -56,21 +59,32 @@ def needed(machine: Accelerator) -> tuple[Needed, ...]:
 
 
 def targets() -> tuple[Target, ...]:
-    """Return the shipped descriptions whose code runs through a tool of the catalogue."""
-    found = []
-    for name in shipped_names():
-        machine = load_hardware(name)
-        if tools := needed(machine):
-            found.append(_target(machine, tools))
-    return tuple(found)
+    """Return the shipped descriptions."""
+    return tuple(_target(load_hardware(name)) for name in shipped_names())
 
 
-def _target(machine: Accelerator, tools: tuple[Needed, ...]) -> Target:
+def emulated() -> tuple[Target, ...]:
+    """Return the shipped descriptions whose code runs through tools of the catalogue."""
+    return tuple(target for target in targets() if target.tools)
+
+
+def _target(machine: Accelerator) -> Target:
+    if machine.toolchain is None:
+        return Target(machine.name, machine.title, "simulator", (), "", "")
+    tools = needed(machine)
     missing = runnable(machine) or ""
     old = [f"{t.name} {t.version} is too old" for t in tools if t.is_old]
     lacking = bool(old) or not all(tool.is_there for tool in tools)
     remedy = f"isamap targets install {machine.name}" if lacking else ""
-    return Target(machine.name, machine.title, tools, missing or ", ".join(old), remedy)
+    by = _runs_by(machine.toolchain.runner, tools)
+    return Target(machine.name, machine.title, by, tools, missing or ", ".join(old), remedy)
+
+
+def _runs_by(runner: tuple[str, ...], tools: tuple[Needed, ...]) -> str:
+    if not runner:
+        return "this CPU"
+    version = next((tool.version for tool in tools if tool.name == runner[0]), None)
+    return f"{runner[0]} {version}" if version else runner[0]
 
 
 def _looked_up(name: str, tool: Tool) -> Needed:

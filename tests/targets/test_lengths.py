@@ -10,11 +10,11 @@ from isamap.hw.load import load_hardware
 from isamap.hw.native import runnable
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
-from isamap.targets.state import targets
+from isamap.targets.state import emulated
 from isamap.text.load import load_module
 
 KERNELS = {k.name: k for k in load_module(Path(__file__).parent / "kernels.ir").kernels}
-MACHINES = [machine for t in targets() if (machine := load_hardware(t.name)).parameters]
+MACHINES = [machine for t in emulated() if (machine := load_hardware(t.name)).parameters]
 LENGTHS = [
     f"{machine.name}:{p.name}={value}"
     for machine in MACHINES

@@ -21,12 +21,12 @@ from isamap.ir.numeric import Numeric
 from isamap.targets.probe.extents import combinations
 from isamap.targets.probe.finding import Finding
 from isamap.targets.probe.probe import probe
-from isamap.targets.state import targets
+from isamap.targets.state import emulated as emulated_targets
 from isamap.targets.test import check_target
 
 ROOT = Path(__file__).parents[2]
 SETS = max(100, settings().max_examples)
-EMULATED = [target.name for target in targets()]
+EMULATED = [target.name for target in emulated_targets()]
 
 
 def emulated(name: str) -> Accelerator:

@@ -10,11 +10,11 @@ from isamap.ir.nodes import Kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
 from isamap.pipeline.result import Report
-from isamap.targets.state import targets
+from isamap.targets.state import emulated
 from isamap.text.load import load_module
 
 KERNELS = {k.name: k for k in load_module(Path(__file__).parent / "kernels.ir").kernels}
-TARGETS = [target.name for target in targets()]
+TARGETS = [target.name for target in emulated()]
 
 
 def computed(kernel: Kernel, target: str) -> Report:

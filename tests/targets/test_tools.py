@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from isamap.cli.group import group
 from isamap.diagnostics import ToolError
 from isamap.hw.catalogue import Tool, catalogue
-from isamap.hw.load import load_hardware
+from isamap.hw.load import load_hardware, shipped_names
 from isamap.hw.tools import find_tool, located, tools_folder
 from isamap.targets import install
 from isamap.targets.state import needed, targets
@@ -75,6 +77,30 @@ def test_what_does_not_run_is_not_there(folder: Path) -> None:
 def test_a_machine_of_this_cpu_needs_no_tools() -> None:
     assert needed(load_hardware("x86_avx2")) == ()
     assert needed(load_hardware("gemm16")) == ()
+
+
+def test_every_machine_is_listed(folder: Path) -> None:
+    script(folder / "path" / "zig", "0.17.0")
+    listed = {target.name: target for target in targets()}
+    assert list(listed) == list(shipped_names())
+    assert listed["gemm16"].by == "simulator"
+    assert (listed["portable_c"].by, listed["portable_c"].missing) == ("this CPU", "")
+    neon = listed["aarch64_neon"]
+    assert neon.by == "qemu-aarch64"
+    assert "not installed" in neon.missing
+    told = CliRunner().invoke(group, ["targets", "list", "--json"])
+    documents = {document["name"]: document for document in json.loads(told.output)}
+    assert documents["aarch64_neon"]["enable"] == "isamap targets install aarch64_neon"
+    assert not documents["aarch64_neon"]["runnable"]
+    assert documents["gemm16"] == {
+        "name": "gemm16",
+        "title": load_hardware("gemm16").title,
+        "runnable": True,
+        "version": "simulator",
+        "tools": {},
+        "missing": None,
+        "enable": None,
+    }
 
 
 def test_every_tool_says_where_it_is_from() -> None:

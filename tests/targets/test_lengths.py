@@ -14,7 +14,11 @@ from isamap.targets.state import emulated
 from isamap.text.load import load_module
 
 KERNELS = {k.name: k for k in load_module(Path(__file__).parent / "kernels.ir").kernels}
-MACHINES = [machine for t in emulated() if (machine := load_hardware(t.name)).parameters]
+MACHINES = [
+    machine
+    for machine in (load_hardware(target.name) for target in emulated())
+    if any(len(parameter.values) > 1 for parameter in machine.parameters)
+]
 LENGTHS = [
     f"{machine.name}:{p.name}={value}"
     for machine in MACHINES

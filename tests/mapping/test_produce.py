@@ -223,3 +223,28 @@ def test_a_movement_that_demands_alignment_takes_aligned_arrays_only(
     tight = Producers(strict).make(element(), lanes(), {element(): replace(loose, alignment=64)})
     assert tight is not None
     assert tight.entry.name == "load"
+
+
+def test_a_faster_instruction_for_another_shape_of_the_same_elements_is_taken(
+    tmp_path: Path,
+) -> None:
+    rows = """  - semantics: |
+      instruction rows(P) {
+        in m : f32[2, 2] @ memory strides [P, 1]  out r : f32[2, 2] @ v  r[i, j] = m[i, j]
+      }
+    throughput: 4
+    latency: 8
+"""
+    path = tmp_path / "toy.yaml"
+    path.write_text(MACHINE + rows)
+    producers = Producers(load_hardware(str(path)))
+    wanted = Fragment("v", F32, (2, 2), ((Digit("y", 2),), (Digit("x", 2),)))
+    access = element()
+
+    def used(pitch: int) -> str:
+        step = producers.make(access, wanted, {access: Reference("A", var("y") * pitch + var("x"))})
+        assert step is not None
+        return step.entry.name
+
+    assert used(2) == "load"  # four that lie together
+    assert used(5) == "rows"

@@ -1,16 +1,22 @@
-"""What results are finished with, packed as whole fragments where it lies in memory otherwise.
+"""Results that are finished in their register, and what they are finished with.
 
 A bias or a residual is taken as it lies where an instruction does that.  Where none does, because
 it takes whole and aligned fragments only, a copy has one for each fragment of results.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access
-from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit
-from isamap.mapping.tiles.operand import zero_of
+from isamap.ir.statements import accesses
+from isamap.lower.finish import Finish, Finished, Finishing, finish_fragment
+from isamap.lower.packing import packing_copies
+from isamap.lower.statement import StatementLowering
+from isamap.mapping.fragments.fragment import Reference
+from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit, direct
+from isamap.mapping.tiles.operand import dense_fragment, zero_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +51,82 @@ class ResultTiles:
             zero_of(access.dtype),
             self.shape,
         )
+
+
+class FinishedResults:
+    """How the results of one statement are finished in their register, found once."""
+
+    def __init__(self, at: StatementLowering, after: Finishing) -> None:
+        """``after`` says what becomes of them."""
+        self._at = at
+        self._after = after
+        self._packed: dict[Access, Reference] = {}
+        self._found: dict[frozenset[str], tuple[Finished, ...]] = {}
+
+    @property
+    def kept(self) -> bool:
+        """Whether the results themselves go to their buffer, too."""
+        return self._after.kept
+
+    @property
+    def any(self) -> bool:
+        """Whether something is made of them."""
+        return bool(self._after.finishes)
+
+    def of(self, partial: frozenset[str]) -> tuple[Finished, ...]:
+        """Return how results are finished, one entry a buffer that is written.
+
+        ``partial`` are the variables of which the block is cut.  ScheduleError if no instructions
+        do it.
+        """
+        if partial not in self._found:
+            self._found[partial] = tuple(self._finish(f, partial) for f in self._after.finishes)
+        return self._found[partial]
+
+    def _finish(self, finish: Finish, partial: frozenset[str]) -> Finished:
+        at = self._at
+        held, name = at.result(partial), finish.target.buffer
+        if held is None:
+            raise _bad(f"{name}: the results of {at.needle.name} lie in no plain order")
+        producers, buffers = at.context.producers, at.context.buffers
+        spent = not self._after.kept and len(self._after.finishes) == 1
+        target = direct(buffers[name], finish.target, at.extents, buffers)
+        target = replace(target, guards=(), pad=None)
+        taken = [access for access in accesses(finish.value) if access != finish.result]
+        references = {a: direct(buffers[a.buffer], a, at.extents, buffers) for a in taken}
+        found = finish_fragment(finish, held, references, target, producers, spent)
+        dense = dense_fragment(at.mapping, at.needle.target.buffer)
+        if found is None and dense is not None and not self._is_made_here(taken):
+            own = at.extents, at.tile, at.block
+            tiles = ResultTiles(dense.shape, at.result_digits(), at.order, *own)
+            layouts = {access: tiles.beside(access) for access in references}
+            references = {access: layout.reference() for access, layout in layouts.items()}
+            if finish_fragment(finish, held, references, target, producers, spent) is not None:
+                references = self._pack(layouts)
+                found = finish_fragment(finish, held, references, target, producers, spent)
+        if found is None:
+            raise _bad(f"no instructions make {name} of what {at.needle.name} leaves in a register")
+        return found
+
+    def _is_made_here(self, taken: Iterable[Access]) -> bool:
+        """Return whether something that is finished beside others is an input of one of them."""
+        made = {finish.target.buffer for finish in self._after.finishes}
+        return any(access.buffer in made for access in taken)
+
+    def _pack(self, layouts: Mapping[Access, PackedLayout]) -> dict[Access, Reference]:
+        """Pack accesses for results that are finished, and return where they are then."""
+        at = self._at
+        for access, layout in layouts.items():
+            if access not in self._packed:
+                buffers = at.context.buffers
+                found = direct(buffers[access.buffer], access, at.extents, buffers)
+                source = at.unguarded(access, found)
+                array = at.context.workspace(layout.array, access.dtype, layout.size())
+                own = replace(layout, array=array)
+                at.copies += packing_copies(at.context, own, source)
+                self._packed[access] = own.reference()
+        return {access: self._packed[access] for access in layouts}
+
+
+def _bad(message: str) -> ScheduleError:
+    return ScheduleError(Diagnostic("E401", message))

@@ -1,9 +1,10 @@
 """Lines that a statement asks for before it needs them: where they lie, one node for each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from math import prod
+from typing import TypeAlias
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import LINE, Storage
@@ -15,6 +16,9 @@ from isamap.lower.statement import StatementLowering
 from isamap.mapping.fragments.fragment import Reference
 from isamap.schedule.schedule import Early
 from isamap.schedule.treatment import inputs
+
+Place: TypeAlias = tuple[Reference, DType]
+"""Where something lies in memory, and its type."""
 
 
 def early_inputs(at: StatementLowering, position: Position) -> tuple[Prefetch, ...]:
@@ -36,25 +40,21 @@ def early_inputs(at: StatementLowering, position: Position) -> tuple[Prefetch, .
     return tuple(found)
 
 
-def early_results(at: StatementLowering, position: Position) -> tuple[Prefetch, ...]:
+def early_results(
+    at: StatementLowering, position: Position, results: Callable[[Position], Iterable[Place]]
+) -> tuple[Prefetch, ...]:
     """Return what asks for the places of results: those of a block here, or of a later one.
 
-    ScheduleError if the schedule asks for what cannot be found ahead.
+    ``results`` gives those of a block.  ScheduleError if the schedule asks for what cannot be
+    found ahead.
     """
     found: dict[Prefetch, None] = {}
     for early in at.schedule.early:
         if early.access is None:
             there = _later(at, position, early)
-            for reference, dtype in _results(at, position):
+            for reference, dtype in results(position):
                 found |= _lines(at, there, reference, dtype)
     return tuple(found)
-
-
-def _results(at: StatementLowering, position: Position) -> Iterator[tuple[Reference, DType]]:
-    if at.after.kept:
-        yield at.output, at.statement.target.dtype
-    for finished in at.finished(position.partial(at.tile)):
-        yield finished.reference, finished.finish.target.dtype
 
 
 def _later(at: StatementLowering, position: Position, early: Early) -> Position:

@@ -8,6 +8,7 @@ from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import bind_extents, identity, zero_based
 from isamap.lower.apart import set_apart
 from isamap.lower.begun import Beginnings, Begun
+from isamap.lower.blocks import scattered
 from isamap.lower.context import SYMBOL_RANGE, Context
 from isamap.lower.expand import expand
 from isamap.lower.finish import KEPT, Finishing, finishing
@@ -20,7 +21,7 @@ from isamap.lower.packing import fill
 from isamap.lower.place import place_fragments
 from isamap.lower.rounds import is_looped, one_loop
 from isamap.lower.share import share_copies
-from isamap.lower.statement import StatementLowering, scattered
+from isamap.lower.statement import StatementLowering
 from isamap.lower.tokens import with_tokens
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.fragments.produce import Producers
@@ -204,13 +205,13 @@ def lower_statement(
     fresh = buffer.role in ("out", "local") and buffer.name not in written
     assert schedule.mapping.matching.statement == zero_based(statement)
     direct = fresh and _covers(schedule.mapping.matching.statement, buffer)
-    lowering = StatementLowering(context, schedule, "identity" if direct else "load", after)
+    lowering = StatementLowering(context, schedule, "identity" if direct else "load")
     nodes: list[Node] = []
     if fresh and statement.reduction != "=" and (not direct or lowering.result_in_memory):
         value = identity(statement.reduction, buffer.dtype)
         nodes.append(fill(context, buffer.name, product(buffer.shape), value))
     ranges = {name: SYMBOL_RANGE for name in context.kernel.symbols}
-    nest = Nest(lowering).build(ranges)
+    nest = Nest(lowering, after).build(ranges)
     if isinstance(lowering.entry, Composed):
         nest = expand(nest, lowering.entry, context)
     return (*nodes, *lowering.placed_first(), *lowering.copies, *nest)

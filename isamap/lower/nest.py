@@ -8,8 +8,10 @@ from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.index import Index, const, row_major, total, var
 from isamap.ir.nodes import Access
 from isamap.ir.statements import accesses, identity
-from isamap.lower.early import early_inputs, early_results
+from isamap.lower.beside import FinishedResults
+from isamap.lower.early import Place, early_inputs, early_results
 from isamap.lower.emitter import Emitter, SharedRegister, bind
+from isamap.lower.finish import KEPT, Finishing
 from isamap.lower.nodes import Call, Copy, Guard, Loop, Node, Operand, Register, Window
 from isamap.lower.position import Position
 from isamap.lower.statement import RootInput, StatementLowering
@@ -32,8 +34,10 @@ Body = Callable[[Position, tuple[Index, ...] | None], list[Node]]
 class Nest:
     """Makes the nodes of one statement; see :meth:`build`."""
 
-    def __init__(self, lowering: StatementLowering) -> None:
+    def __init__(self, lowering: StatementLowering, after: Finishing = KEPT) -> None:
+        """``after`` says what becomes of results while they are in registers."""
         self.at = lowering
+        self.finished = FinishedResults(lowering, after)
         self.context = lowering.context
         self.statement = lowering.statement
         self.levels = lowering.schedule.levels
@@ -43,7 +47,7 @@ class Nest:
         self.accumulate_at = last[-1] + 1 if last else 0
         self.stages: dict[str, str] = {}
         self.past = lowering.schedule.bypass is True
-        if lowering.after.finishes:
+        if self.finished.any:
             self._check_complete()
 
     def _check_complete(self) -> None:
@@ -181,7 +185,7 @@ class Nest:
         self, depth: int, position: Position, first: tuple[Index, ...] | None
     ) -> list[Node]:
         """Return the code that makes, fills and stores the results of one register block."""
-        early = early_results(self.at, position)
+        early = early_results(self.at, position, self._results)
         if self.at.result_in_memory or self.statement.reduction == "=":
             return [*early, *self._inner(depth, position, {})]
         emitter = Emitter(self.context, [*early], places=self.at.schedule.places(None))
@@ -238,9 +242,16 @@ class Nest:
                 raise _bad(f"the result's register cannot be loaded: {why}")
         emitter.make_into(step, here, register)
 
+    def _results(self, position: Position) -> Iterator[Place]:
+        """Yield where a block's results go, and their type."""
+        if self.finished.kept:
+            yield self.at.output, self.statement.target.dtype
+        for finished in self.finished.of(position.partial(self.at.tile)):
+            yield finished.reference, finished.finish.target.dtype
+
     def _finish(self, emitter: Emitter, here: Position, register: Register) -> None:
         """Finish a result, and take it to its buffer if it is wanted there too."""
-        for finished in self.at.finished(here.partial(self.at.tile)):
+        for finished in self.finished.of(here.partial(self.at.tile)):
             emitter.held[finished.finish.result] = register
             made = emitter.source(finished.made, here, "f")
             assert isinstance(made, Register)
@@ -251,7 +262,7 @@ class Nest:
             staged = self._stage_reference(finish.target, register.shape)
             emitter.store(finished.store, here, made, staged)
             emitter.nodes.append(self._stage_copy(here, finish.target, to))
-        if self.at.after.kept:
+        if self.finished.kept:
             self._store(emitter, here, register)
 
     def _store(self, emitter: Emitter, here: Position, register: Register) -> None:

@@ -9,9 +9,8 @@ from isamap.ir.index import Index, const, product, var
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import accesses
-from isamap.lower.beside import ResultTiles
+from isamap.lower.blocks import check_scatter, innermost_last, register_block, target_variables
 from isamap.lower.context import Context
-from isamap.lower.finish import KEPT, Finish, Finished, Finishing, finish_fragment
 from isamap.lower.nodes import Copy
 from isamap.lower.packing import gathering_copies, packing_copies, padded_copy
 from isamap.lower.position import Position
@@ -49,10 +48,8 @@ class StatementLowering:
         context: Context,
         schedule: StatementSchedule,
         initialise: str,
-        after: Finishing = KEPT,
     ) -> None:
         """``initialise`` is 'identity' (start from it) or 'load' (from the buffer's content)."""
-        self.after = after
         self.context = context
         self.schedule = schedule
         self.mapping = schedule.mapping
@@ -62,8 +59,8 @@ class StatementLowering:
         self.initialise = initialise
         self.extents = {v.name: v.extent for v in self.statement.variables}
         self.tile = {v: self.mapping.tile.get(v, 1) for v in self.extents}
-        self.order = self._order()
-        self.block = self._block()
+        self.order = innermost_last(schedule, self.extents)
+        self.block = register_block(schedule, self.extents, self.tile)
         self.fillers = fillers(self.matching, context.kernel.permissions)
         self.copies: list[Copy] = []
         self._later: list[tuple[int, str, Access]] = []
@@ -71,11 +68,9 @@ class StatementLowering:
         self._rooms: dict[tuple[str, Access], str] = {}
         self.references = self._references()
         self.output = self._output()
-        self._check_scatter()
+        check_scatter(self.statement, schedule, self.tile, self.block)
         self._steps: dict[tuple[str, frozenset[str]], Step | RootInput] = {}
         self._stores: dict[frozenset[str], Store | None] = {}
-        self._beside: dict[Access, Reference] = {}
-        self._finished: dict[frozenset[str], tuple[Finished, ...]] = {}
 
     # --- the loops ------------------------------------------------------------------------------
     @property
@@ -86,48 +81,7 @@ class StatementLowering:
     @property
     def output_variables(self) -> frozenset[str]:
         """The variables that the statement's target uses."""
-        return frozenset().union(*(i.names for i in self.statement.target.indices)) & set(
-            self.extents
-        )
-
-    def _order(self) -> tuple[str, ...]:
-        """Return the variables by their innermost level; those without a level come last."""
-        last = {level.variable: n for n, level in enumerate(self.schedule.levels)}
-        names = list(self.extents)
-        return tuple(sorted(names, key=lambda v: (last.get(v, len(last) + 99), names.index(v))))
-
-    def _block(self) -> dict[str, int]:
-        """Return the iterations of each variable in a register block, a multiple of its tile."""
-        block: dict[str, int] = {}
-        for level in self.schedule.levels:
-            if level.step % self.tile[level.variable] or level.step < 1:
-                raise _bad(
-                    f"the step {level.step} of '{level.variable}' is no multiple of its tile "
-                    f"{self.tile[level.variable]}"
-                )
-            outer = block.get(level.variable)
-            if outer is not None and (outer % level.step or outer <= level.step):
-                raise _bad(f"the steps of '{level.variable}' must decrease and divide")
-            block[level.variable] = level.step
-        for v, extent in self.extents.items():
-            if v in block:
-                continue
-            if extent.constant is None:
-                raise _bad(f"'{v}' has an extent known at run time only and needs a level")
-            block[v] = -(-max(1, extent.constant) // self.tile[v]) * self.tile[v]
-        return block
-
-    def _check_scatter(self) -> None:
-        """Refuse blocks in which two tiles would write one element."""
-        shared = scattered(self.statement)
-        for v in shared:
-            if self.block[v] != self.tile[v]:
-                raise _bad(f"iterations of '{v}' write the same elements: its block is one tile")
-        for level in self.schedule.levels:
-            if level.parallel and level.variable in shared | (
-                self.extents.keys() - self.output_variables
-            ):
-                raise _bad(f"iterations of '{level.variable}' depend on each other: not parallel")
+        return target_variables(self.statement)
 
     # --- the operands ---------------------------------------------------------------------------
     def _references(self) -> dict[str, dict[Access, Reference]]:
@@ -171,7 +125,7 @@ class StatementLowering:
         if treatment == "direct":
             return found
         own = operand if treatment == "padded" else None
-        found = self._unguarded(access, found, own, pitch)
+        found = self.unguarded(access, found, own, pitch)
         if treatment == "padded" or (operand, access) in {(o, a) for _, o, a in self._later}:
             return found
         return self._packed(operand, access, found)
@@ -232,7 +186,7 @@ class StatementLowering:
             self._rooms[operand, access] = name
         return self._rooms[operand, access]
 
-    def _unguarded(
+    def unguarded(
         self, access: Access, found: Reference, operand: str | None = None, pitch: int = 0
     ) -> Reference:
         """Return where an access finds its elements without leaving its buffer.
@@ -267,7 +221,7 @@ class StatementLowering:
             buffers = self.context.buffers
             found = direct(buffers[expr.buffer], expr, self.extents, buffers)
             layouts.append(layout)
-            sources.append(self._unguarded(expr, found))
+            sources.append(self.unguarded(expr, found))
         first = layouts[0]
         array = self.context.workspace(first.array, first.access.dtype, first.size())
         layouts = [replace(layout, array=array) for layout in layouts]
@@ -438,58 +392,6 @@ class StatementLowering:
             )
         return self._stores[partial]
 
-    def finished(self, partial: frozenset[str]) -> tuple[Finished, ...]:
-        """Return how results are finished in their register, one entry a buffer that is written."""
-        if partial not in self._finished:
-            self._finished[partial] = tuple(
-                self._finish(finish, partial) for finish in self.after.finishes
-            )
-        return self._finished[partial]
-
-    def _finish(self, finish: Finish, partial: frozenset[str]) -> Finished:
-        held, name = self.result(partial), finish.target.buffer
-        if held is None:
-            raise _bad(f"{name}: the results of {self.needle.name} lie in no plain order")
-        producers = self.context.producers
-        spent = not self.after.kept and len(self.after.finishes) == 1
-        buffers = self.context.buffers
-        target = direct(buffers[name], finish.target, self.extents, buffers)
-        target = replace(target, guards=(), pad=None)
-        taken = [access for access in accesses(finish.value) if access != finish.result]
-        references = {a: direct(buffers[a.buffer], a, self.extents, buffers) for a in taken}
-        found = finish_fragment(finish, held, references, target, producers, spent)
-        dense = dense_fragment(self.mapping, self.needle.target.buffer)
-        if found is None and dense is not None and not self._is_made_here(taken):
-            own = self.extents, self.tile, self.block
-            tiles = ResultTiles(dense.shape, self.result_digits(), self.order, *own)
-            layouts = {access: tiles.beside(access) for access in references}
-            references = {access: layout.reference() for access, layout in layouts.items()}
-            if finish_fragment(finish, held, references, target, producers, spent) is not None:
-                references = self._pack_beside(layouts)
-                found = finish_fragment(finish, held, references, target, producers, spent)
-        if found is None:
-            text = f"no instructions make {name} of what {self.needle.name} leaves in a register"
-            raise _bad(text)
-        return found
-
-    def _is_made_here(self, taken: Iterable[Access]) -> bool:
-        """Return whether something that is finished beside others is an input of one of them."""
-        made = {finish.target.buffer for finish in self.after.finishes}
-        return any(access.buffer in made for access in taken)
-
-    def _pack_beside(self, layouts: Mapping[Access, PackedLayout]) -> dict[Access, Reference]:
-        """Pack accesses for results that are finished, and return where they are then."""
-        buffers = self.context.buffers
-        for access, layout in layouts.items():
-            if access not in self._beside:
-                found = direct(buffers[access.buffer], access, self.extents, buffers)
-                source = self._unguarded(access, found)
-                array = self.context.workspace(layout.array, access.dtype, layout.size())
-                own = replace(layout, array=array)
-                self.copies += packing_copies(self.context, own, source)
-                self._beside[access] = own.reference()
-        return {access: self._beside[access] for access in layouts}
-
     def store_fit(self, partial: frozenset[str], place: Reference | None = None) -> Fit | None:
         """Return how a root instruction that writes memory takes the result's elements.
 
@@ -513,23 +415,6 @@ class StatementLowering:
         digits = operand_digits(self.mapping, self.needle.target.buffer)
         assert digits is not None
         return digits
-
-
-def scattered(statement: Statement) -> frozenset[str]:
-    """Return the variables of the target of which different values may write one element.
-
-    A variable is free of that if it is alone in some index, with a number as coefficient.
-    """
-    names = {v.name for v in statement.variables}
-    alone: set[str] = set()
-    for index in statement.target.indices:
-        used = index.names & names
-        if len(used) == 1 and index.is_linear_in(used):
-            (name,) = used
-            if index.coefficient(name).constant:
-                alone.add(name)
-    used_anywhere = frozenset().union(*(i.names for i in statement.target.indices))
-    return frozenset((used_anywhere & names) - alone)
 
 
 def _bad(message: str) -> ScheduleError:

@@ -150,9 +150,9 @@ def test_samples_of_every_kernel_are_taken() -> None:
 
 
 def test_slow_kernels_are_sampled_less_often() -> None:
-    with Worker(Limits(seconds=0.4)) as worker:
+    with Worker(Limits(seconds=4)) as worker:
         kernel = loaded(gemm())
-        taken = worker.time([kernel], operands(), EXTENTS, repeats=1000, window=0.05)
+        taken = worker.time([kernel], operands(), EXTENTS, repeats=1000, window=0.5)
     assert not isinstance(taken, Crash)
     assert 1 <= len(taken[0]) <= 6
 

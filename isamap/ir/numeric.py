@@ -30,8 +30,8 @@ class Numeric:
     of its own begins with its first term, or with zero (``zero``).  ``groups``: so many terms over
     a variable, neighbours, have a sum of their own, which is then added; the groups are ascending.
     Each step (a sum, product, quotient or root) has this ``rounding``.  ``flush``, unless it is
-    ``never``: subnormal arguments and results of each step, and of ``min`` and ``max``, are zero, of
-    their sign.
+    ``never``: subnormal arguments and results of each step, of ``min`` and ``max`` as well, are
+    zero, of their sign.
     """
 
     fused: bool = False

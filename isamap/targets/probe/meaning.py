@@ -91,9 +91,7 @@ class Meaning:
         plan.run(given)
 
 
-def stated(
-    entry: Entry, symbols: Mapping[str, int], way: int
-) -> tuple[Arithmetic, Instruction]:
+def stated(entry: Entry, symbols: Mapping[str, int], way: int) -> tuple[Arithmetic, Instruction]:
     """Return the arithmetic and the statements by which an instruction is judged."""
     if not entry.numeric:
         return declared(), entry.instruction

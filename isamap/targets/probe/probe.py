@@ -76,11 +76,13 @@ class _Tally:
         if self.status == "right":
             self.status, self.text = status, text
 
-    def finding(self) -> Finding:
-        """Return what was found."""
+    def finding(self, path: str) -> Finding:
+        """Return what was found; ``path`` is the tested description's file."""
         generic = self.entry.instruction.generic or self.entry.name
         counts = self.sets, self.combinations, self.variants
-        return Finding(self.entry.name, generic, *counts, self.status, self.text)
+        home = path if self.entry.span is None else self.entry.span.source.name
+        origin = "" if home == path else Path(home).stem
+        return Finding(self.entry.name, generic, *counts, self.status, self.text, origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class _Probe:
             made += own
         for start in range(0, len(made), _TOGETHER):
             self._program(made[start : start + _TOGETHER], f"{start} of {len(made)}")
-        return [self.tallies[name].finding() for name in names]
+        return [self.tallies[name].finding(self.accelerator.path) for name in names]
 
     # --- building -----------------------------------------------------------------------------
     def _program(self, chosen: Sequence[Trial], progress: str) -> None:

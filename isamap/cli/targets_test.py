@@ -45,7 +45,7 @@ Examples
     "--samples",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Operand sets of each instruction.  [default: 10000]",
+    help="Operand sets of each instruction, a tenth of what is inherited.  [default: 10000]",
 )
 @click.option("--seed", metavar="S", type=int, default=0, help="Other operands.  [default: 0]")
 @click.option("--own", is_flag=True, help="Not the instructions of extended descriptions.")

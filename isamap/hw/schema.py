@@ -68,14 +68,15 @@ def _words(value: object) -> object:
 
 def _several(value: object) -> object:
     """A list of mappings; one mapping alone stands for a list of one."""
+    if value == []:
+        raise ValueError("expected a mapping or a list of them, found an empty list")
     return [value] if isinstance(value, dict) else value
 
 
 def _or_one(field: dict[str, Any]) -> None:
     """Let the schema of a list take one of its items as well."""
-    several = {"type": "array", "items": field["items"], "minItems": field.pop("minItems")}
-    field["anyOf"] = [field.pop("items"), several]
-    del field["type"]
+    one = field.pop("items")
+    field["anyOf"] = [one, {"type": field.pop("type"), "items": one, "minItems": 1}]
 
 
 def _whole(value: object, info: ValidationInfo) -> int:
@@ -312,7 +313,6 @@ class InstructionModel(Model):
     )
     numeric: Annotated[tuple[NumericModel, ...], BeforeValidator(_several)] = Field(
         (),
-        min_length=1,
         description="which bits come out where the statement leaves that open; a list where "
         "machines may differ",
         json_schema_extra=_or_one,

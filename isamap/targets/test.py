@@ -16,6 +16,9 @@ from isamap.targets.state import Needed, needed
 
 Tell = Callable[[str], None]
 
+_SHARE, _LEAST = 10, 100
+"""What is inherited is tested on such a part of the sets, or so many."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -70,9 +73,10 @@ def check_target(
 ) -> Outcome:
     """Execute instructions of a description and compare them with what their statements say.
 
-    All of them: what is inherited may have another compiler here, and another machine.  With
-    ``own`` those of its own file; or those called ``instruction`` (a name, with or without the
-    types bound to it).  ``faults`` are the recorded ones unless they are given.
+    All of them: what is inherited may have another compiler here, and another machine; it is
+    tested on a tenth of the ``samples``.  With ``own`` only those of its own file; or those called
+    ``instruction`` (a name, with or without the types bound to it).  ``faults`` are the recorded
+    ones unless they are given.
     ToolError if it cannot be run here, or has no such instruction.
     """
     tools = needed(machine)
@@ -82,7 +86,13 @@ def check_target(
         hint = f"isamap targets install {machine.name}" if lacking else None
         raise ToolError(fail("E533", f"'{machine.name}' cannot be tested here: {told}", hint=hint))
     entries = _chosen(machine, instruction, own)
-    findings = probe(machine, [e.name for e in entries], samples, seed, tell, folder)
+    names = [entry.name for entry in entries]
+    chosen = {e.name for e in (machine.own_entries if instruction is None else entries)}
+    fewer = max(min(samples, _LEAST), samples // _SHARE)
+    findings = [
+        *probe(machine, [n for n in names if n in chosen], samples, seed, tell, folder),
+        *probe(machine, [n for n in names if n not in chosen], fewer, seed, tell, folder),
+    ]
     known = tuple(recorded_faults() if faults is None else faults)
     assert machine.toolchain is not None
     return Outcome(

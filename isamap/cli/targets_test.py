@@ -10,7 +10,14 @@ from isamap.cli.progress import progress
 from isamap.cli.tables import wrap
 from isamap.targets.probe.finding import Finding
 from isamap.targets.table import Untested, verdict, write_tables
-from isamap.targets.test import Outcome, check_target, compiler_version, every, runner_version
+from isamap.targets.test import (
+    Outcome,
+    check_target,
+    compiler_version,
+    every,
+    is_other_size,
+    runner_version,
+)
 
 _DIFFERS = 4
 
@@ -38,7 +45,8 @@ Examples
     "--all",
     "everything",
     is_flag=True,
-    help="All shipped descriptions that run here; those with a parameter in two sizes.",
+    help="All shipped descriptions that run here, and the own instructions of those with a "
+    "parameter in another size.",
 )
 @click.option("--instruction", metavar="I", help="Only this one, with or without its types.")
 @click.option(
@@ -85,7 +93,8 @@ def command(
             continue
         with progress() as tell:
             count = SAMPLES if samples is None else samples
-            found = check_target(machine, count, seed, instruction, own, tell=tell)
+            few = own or (everything and is_other_size(machine))
+            found = check_target(machine, count, seed, instruction, few, tell=tell)
         results.append(found)
         if not as_json:
             click.echo("\n".join(_told(found)))

@@ -53,7 +53,7 @@ def markdown(results: Sequence[Outcome | Untested]) -> str:
             "",
             "| instruction | forms | operand sets | extents | result |",
             "|---|---|---:|---:|---|",
-            *(_group(f"`{generic}`", found) for generic, found in _groups(own).items()),
+            *(_group(found) for found in _groups(own).values()),
             *(_inherited(origin, found) for origin, found in _origins(inherited).items()),
             "",
             "</details>",
@@ -106,9 +106,8 @@ def _inherited(origin: str, findings: Sequence[Finding]) -> str:
     """Return a row of what is inherited from a description, then what of that is not right."""
     right = [finding for finding in findings if finding.status == "right"]
     others = [finding for finding in findings if finding.status != "right"]
-    rows = [_group(f"from `{origin}`", right)] if right else []
-    rows += [_group(f"`{generic}`", found) for generic, found in _groups(others).items()]
-    return "\n".join(rows)
+    rows = [_line(f"from `{origin}`", str(len(right)), right)] if right else []
+    return "\n".join([*rows, *(_group(found) for found in _groups(others).values())])
 
 
 def _groups(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
@@ -118,14 +117,18 @@ def _groups(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
     return found
 
 
-def _group(told_as: str, findings: Sequence[Finding]) -> str:
+def _group(findings: Sequence[Finding]) -> str:
+    """Return a row of an instruction: its forms, and what was found of them."""
     forms = [f.name.removeprefix(f.generic).strip("_") for f in findings]
     named = " ".join(form for form in forms if form) if len(forms) <= _MANY else str(len(forms))
+    return _line(f"`{findings[0].generic}`", named or "1", findings)
+
+
+def _line(name: str, forms: str, findings: Sequence[Finding]) -> str:
     sets = sum(finding.sets for finding in findings)
     extents = max(finding.combinations for finding in findings)
     told = verdict(findings)
     reasons = dict.fromkeys(f.text.replace("\n", "; ") for f in findings if f.status != "right")
     if reasons and all(reasons):
         told += f": {' / '.join(reasons)}".replace("|", "\\|")
-    named = named or "1"
-    return f"| {told_as} | {named} | {sets:,} | {extents} | {told} |"
+    return f"| {name} | {forms} | {sets:,} | {extents} | {told} |"

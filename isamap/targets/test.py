@@ -61,6 +61,11 @@ def every(names: Iterable[str]) -> list[str]:
     return found
 
 
+def is_other_size(machine: Accelerator) -> bool:
+    """Whether a parameter has another value than its default."""
+    return machine.name != split_name(machine.name)[0]
+
+
 def check_target(
     machine: Accelerator,
     samples: int = SAMPLES,

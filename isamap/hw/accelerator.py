@@ -92,7 +92,8 @@ class Entry:
     ``align`` gives the bytes to which an operand in memory must be aligned.  ``same`` are operands
     that must be one register, ``constraints`` what must hold of axes and extents at every use.
     ``bypass`` is the template of the same store past the caches, for what is not soon used again.
-    ``numeric`` says which bits come out where the statements leave that open.
+    ``numeric`` says which bits come out where the statements leave that open; a machine does one of
+    several, and always the same one.
     """
 
     instruction: Instruction
@@ -108,7 +109,7 @@ class Entry:
     same: tuple[str, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     bypass: str | None = None
-    numeric: Numeric | None = None
+    numeric: tuple[Numeric, ...] = ()
 
     @property
     def overwritten(self) -> str | None:

@@ -9,25 +9,31 @@ from isamap.hw.schema import InstructionModel
 from isamap.ir.numeric import Numeric
 
 
-def numeric_of(model: InstructionModel) -> Numeric | None:
-    """Return what an instruction says of its sums and products, None if it says nothing."""
-    if (given := model.numeric) is None:
-        return None
-    return Numeric(
-        fused=given.fused,
-        sums=tuple(given.sums.items()),
-        groups=tuple(given.groups.items()),
-        zero=given.zero,
-        rounding=given.rounding,
-        flush=given.flush,
+def numeric_of(model: InstructionModel) -> tuple[Numeric, ...]:
+    """Return what an instruction says of its sums and products: each of the ways that it may go."""
+    return tuple(
+        Numeric(
+            fused=given.fused,
+            sums=tuple(given.sums.items()),
+            groups=tuple(given.groups.items()),
+            zero=given.zero,
+            rounding=given.rounding,
+            flush=given.flush,
+        )
+        for given in model.numeric
     )
 
 
 def check_numeric(document: Document, index: int, entry: Entry) -> Iterator[Diagnostic]:
     """Yield what an instruction's numeric fields say of nothing that it computes."""
-    if (numeric := entry.numeric) is None:
-        return
-    span = document.span("instructions", index, "numeric")
+    for number, numeric in enumerate(entry.numeric):
+        yield from _check(document, (index, "numeric", number), entry, numeric)
+
+
+def _check(
+    document: Document, place: tuple[int | str, ...], entry: Entry, numeric: Numeric
+) -> Iterator[Diagnostic]:
+    span = document.span("instructions", *place)
     results = [s.target for s in entry.instruction.statements if s.target.dtype.is_float]
     if not results:
         if entry.instruction.types:
@@ -49,14 +55,12 @@ def check_numeric(document: Document, index: int, entry: Entry) -> Iterator[Diag
             yield fail(
                 "E130",
                 message,
-                document.key_span("instructions", index, "numeric", field, name),
+                document.key_span("instructions", *place, field, name),
                 hint,
             )
     for name in dict(numeric.sums).keys() & dict(numeric.groups).keys():
         message = f"'{name}' is summed in groups, which are taken in their order"
-        yield fail(
-            "E130", message, document.key_span("instructions", index, "numeric", "sums", name)
-        )
+        yield fail("E130", message, document.key_span("instructions", *place, "sums", name))
     special = numeric.rounding != "nearest" or numeric.flush != "never"
     special |= "once" in dict(numeric.sums).values()
     if special and any(t.dtype.name != "f32" for t in results):

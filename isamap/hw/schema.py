@@ -66,6 +66,19 @@ def _words(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def _several(value: object) -> object:
+    """A list of mappings; one mapping alone stands for a list of one."""
+    if value == []:
+        raise ValueError("expected a mapping or a list of them, found an empty list")
+    return [value] if isinstance(value, dict) else value
+
+
+def _or_one(field: dict[str, Any]) -> None:
+    """Let the schema of a list take one of its items as well."""
+    one = field.pop("items")
+    field["anyOf"] = [one, {"type": field.pop("type"), "items": one, "minItems": 1}]
+
+
 def _whole(value: object, info: ValidationInfo) -> int:
     return parse_whole(_number(value, info))
 
@@ -298,8 +311,11 @@ class InstructionModel(Model):
     constraints: Words = Field(
         (), description="what must hold of axes and extents at every use, as in 'k % 4 == 0'"
     )
-    numeric: NumericModel | None = Field(
-        None, description="which bits come out where the statement leaves that open"
+    numeric: Annotated[tuple[NumericModel, ...], BeforeValidator(_several)] = Field(
+        (),
+        description="which bits come out where the statement leaves that open; a list where "
+        "machines may differ",
+        json_schema_extra=_or_one,
     )
     energy: Energy | None = Field(None, description="energy of one, as in '12 pJ'")
     area: Area | None = Field(None, description="silicon area, as in '350 um2'")

@@ -15,7 +15,8 @@ from isamap.ir.nodes import Expr, Instruction, Literal, Op, Statement
 from isamap.ir.numeric import Numeric
 from isamap.ir.statements import substitute_expr
 
-_STEPS = frozenset({"+", "-", "*", "fma"})
+_STEPS = frozenset({"+", "-", "*", "/", "fma", "sqrt"})
+_EXTREMES = frozenset({"min", "max"})
 _ONCE = "sum of products"  # of pairs of arguments, rounded once
 _LEAST = 2.0**-126  # of the f32 that are not subnormal
 
@@ -150,7 +151,7 @@ def _pair(term: Expr) -> tuple[Expr, Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Stepped(Declared):
-    """The declared types, with sums and products of f32 rounded or flushed as described."""
+    """The declared types, with steps in f32 rounded or flushed as described."""
 
     numeric: Numeric = field(default_factory=Numeric)
 
@@ -162,6 +163,8 @@ class Stepped(Declared):
             assert result.bits == 32, "only sums in f32 are exact"
             return lambda *values: self._step(op, *values)
         plain = super(Stepped, self).operation(op, arguments, result)
+        if op in _EXTREMES and result.is_float:
+            return lambda *values: plain(*(self._taken(np.asarray(v)) for v in values))
         if op not in _STEPS or not result.is_float:
             return plain
         if self.numeric.rounding == "nearest" and self.numeric.flush == "never":
@@ -176,6 +179,11 @@ class Stepped(Declared):
                 exact = wide[0] * wide[1]  # two significands of 24 bits
             case "fma":
                 exact = sticky(*two_sum(wide[0] * wide[1], wide[2]))
+            # Ratios and roots of 24 bits are never as near to 25 bits as f64 rounds.
+            case "/":
+                exact = wide[0] / wide[1]
+            case "sqrt":
+                exact = np.sqrt(wide[0])
             case "sum of products":
                 exact = exact_sum([a * b for a, b in zip(wide[::2], wide[1::2], strict=True)])
             case _:

@@ -23,14 +23,15 @@ Rounding: TypeAlias = Literal["nearest", "odd"]
 
 @dataclass(frozen=True, slots=True)
 class Numeric:
-    """How an instruction computes sums and products of floats, where that decides bits.
+    """How an instruction computes with floats, where that decides bits.
 
     ``fused``: a product that is added is not rounded first.  ``sums`` says how terms are added over
     reduction variables, the outermost first; the others are outside of these and ascending.  A sum
     of its own begins with its first term, or with zero (``zero``).  ``groups``: so many terms over
     a variable, neighbours, have a sum of their own, which is then added; the groups are ascending.
-    Each step has this ``rounding``.  ``flush``, unless it is ``never``: subnormal arguments and
-    results of each step are zero, of their sign.
+    Each step (a sum, product, quotient or root) has this ``rounding``.  ``flush``, unless it is
+    ``never``: subnormal arguments and results of each step, of ``min`` and ``max`` as well, are
+    zero, of their sign.
     """
 
     fused: bool = False

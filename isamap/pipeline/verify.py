@@ -53,7 +53,7 @@ def _roundoffs(result: Result) -> int:
     """Return how many unit roundoffs a step may be off: as many as with any instruction used."""
     entries = {entry.name: entry.numeric for entry in result.accelerator.entries}
     names = {call.instruction for call in calls(result.lowered.code)}
-    return max((n.roundoffs for name in names if (n := entries[name]) is not None), default=1)
+    return max((n.roundoffs for name in names for n in entries[name]), default=1)
 
 
 def _whole(result: Result, arrays: Arrays, symbols: Symbols, total: int) -> Comparer:

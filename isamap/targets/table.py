@@ -6,6 +6,7 @@ from pathlib import Path
 
 from isamap.diagnostics import IsamapError, fail
 from isamap.hw.accelerator import Accelerator
+from isamap.hw.parameters import split_name
 from isamap.targets.probe.finding import Finding
 from isamap.targets.test import Outcome, compiler_version, runner_version
 
@@ -37,20 +38,23 @@ def write_tables(path: Path, results: Sequence[Outcome | Untested]) -> None:
 def markdown(results: Sequence[Outcome | Untested]) -> str:
     """Return a table of the targets, and one of the instructions of each."""
     lines = [
-        "| target | compiled by | run on | instructions | operand sets | result |",
-        "|---|---|---|---:|---:|---|",
+        "| target | compiled by | run on | instructions | inherited | operand sets | result |",
+        "|---|---|---|---:|---:|---:|---|",
         *(_row(result) for result in results),
     ]
     for result in results:
-        own = _listed(result)
         name = result.name if isinstance(result, Outcome) else result.machine.name
+        if name != split_name(name)[0]:
+            continue  # another size of what is listed already
+        own, inherited = _listed(result)
         lines += [
             "",
             f"<details><summary>{name}: {len(own)} instructions</summary>",
             "",
             "| instruction | forms | operand sets | extents | result |",
             "|---|---|---:|---:|---|",
-            *(_group(generic, found) for generic, found in _groups(own).items()),
+            *(_group(found) for found in _groups(own).values()),
+            *(_inherited(origin, found) for origin, found in _origins(inherited).items()),
             "",
             "</details>",
         ]
@@ -71,20 +75,39 @@ def _row(result: Outcome | Untested) -> str:
     if isinstance(result, Untested):
         machine = result.machine
         count = len(machine.own_entries)
-        return f"| `{machine.name}` | | | {count} | 0 | not run here: {result.reason} |"
+        more = len(machine.entries) - count
+        return f"| `{machine.name}` | | | {count} | {more} | 0 | not run here: {result.reason} |"
+    own, inherited = _listed(result)
     return (
         f"| `{result.name}` | {compiler_version(result)} | {runner_version(result)} | "
-        f"{len(result.findings)} | {result.sets:,} | {verdict(result.findings)} |"
+        f"{len(own)} | {len(inherited)} | {result.sets:,} | {verdict(result.findings)} |"
     )
 
 
-def _listed(result: Outcome | Untested) -> list[Finding]:
+def _listed(result: Outcome | Untested) -> tuple[list[Finding], list[Finding]]:
+    """Return what was found of the description's own instructions, and of the others."""
     if isinstance(result, Outcome):
-        return list(result.findings)
+        own = [finding for finding in result.findings if not finding.origin]
+        return own, [finding for finding in result.findings if finding.origin]
     return [
         Finding(e.name, e.instruction.generic or e.name, 0, 0, 0, "not tried", "not run here")
         for e in result.machine.own_entries
-    ]
+    ], []
+
+
+def _origins(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        found.setdefault(finding.origin, []).append(finding)
+    return found
+
+
+def _inherited(origin: str, findings: Sequence[Finding]) -> str:
+    """Return a row of what is inherited from a description, then what of that is not right."""
+    right = [finding for finding in findings if finding.status == "right"]
+    others = [finding for finding in findings if finding.status != "right"]
+    rows = [_line(f"from `{origin}`", str(len(right)), right)] if right else []
+    return "\n".join([*rows, *(_group(found) for found in _groups(others).values())])
 
 
 def _groups(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
@@ -94,14 +117,18 @@ def _groups(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
     return found
 
 
-def _group(generic: str, findings: Sequence[Finding]) -> str:
-    forms = [f.name.removeprefix(generic).strip("_") for f in findings]
+def _group(findings: Sequence[Finding]) -> str:
+    """Return a row of an instruction: its forms, and what was found of them."""
+    forms = [f.name.removeprefix(f.generic).strip("_") for f in findings]
     named = " ".join(form for form in forms if form) if len(forms) <= _MANY else str(len(forms))
+    return _line(f"`{findings[0].generic}`", named or "1", findings)
+
+
+def _line(name: str, forms: str, findings: Sequence[Finding]) -> str:
     sets = sum(finding.sets for finding in findings)
     extents = max(finding.combinations for finding in findings)
     told = verdict(findings)
     reasons = dict.fromkeys(f.text.replace("\n", "; ") for f in findings if f.status != "right")
     if reasons and all(reasons):
         told += f": {' / '.join(reasons)}".replace("|", "\\|")
-    named = named or "1"
-    return f"| `{generic}` | {named} | {sets:,} | {extents} | {told} |"
+    return f"| {name} | {forms} | {sets:,} | {extents} | {told} |"

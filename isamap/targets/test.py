@@ -7,12 +7,17 @@ from pathlib import Path
 from isamap.diagnostics import HardwareError, ToolError, fail
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.hw.faults import Fault, recorded_faults
+from isamap.hw.load import load_hardware
 from isamap.hw.native import runnable
+from isamap.hw.parameters import split_name
 from isamap.targets.probe.finding import Finding
 from isamap.targets.probe.probe import SAMPLES, probe
 from isamap.targets.state import Needed, needed
 
 Tell = Callable[[str], None]
+
+_SHARE, _LEAST = 10, 100
+"""What is inherited is tested on such a part of the sets, or so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +47,41 @@ class Outcome:
         return sum(finding.sets for finding in self.findings)
 
 
+def every(names: Iterable[str]) -> list[str]:
+    """Return descriptions with the names of those of another size beside them.
+
+    Where a parameter may have several values that is its first one that is not the default.
+    """
+    found = []
+    for name in names:
+        found.append(name)
+        for parameter in load_hardware(name).parameters:
+            others = [value for value in parameter.values if value != parameter.value]
+            found += [f"{name}:{parameter.name}={value}" for value in others[:1]]
+    return found
+
+
+def is_other_size(machine: Accelerator) -> bool:
+    """Whether a parameter has another value than its default."""
+    return machine.name != split_name(machine.name)[0]
+
+
 def check_target(
     machine: Accelerator,
     samples: int = SAMPLES,
     seed: int = 0,
     instruction: str | None = None,
-    inherited: bool = False,
+    own: bool = False,
     faults: Iterable[Fault] | None = None,
     tell: Tell = lambda _: None,
     folder: Path | None = None,
 ) -> Outcome:
     """Execute instructions of a description and compare them with what their statements say.
 
-    Those of its own file, or all with ``inherited``, or those called ``instruction`` (a name, with
-    or without the types bound to it).  ``faults`` are the recorded ones unless they are given.
+    All of them: what is inherited may have another compiler here, and another machine; it is
+    tested on a tenth of the ``samples``.  With ``own`` only those of its own file; or those called
+    ``instruction`` (a name, with or without the types bound to it).  ``faults`` are the recorded
+    ones unless they are given.
     ToolError if it cannot be run here, or has no such instruction.
     """
     tools = needed(machine)
@@ -64,8 +90,14 @@ def check_target(
         told = reason or f"{', '.join(lacking)} is too old"
         hint = f"isamap targets install {machine.name}" if lacking else None
         raise ToolError(fail("E533", f"'{machine.name}' cannot be tested here: {told}", hint=hint))
-    entries = _chosen(machine, instruction, inherited)
-    findings = probe(machine, [e.name for e in entries], samples, seed, tell, folder)
+    entries = _chosen(machine, instruction, own)
+    names = [entry.name for entry in entries]
+    chosen = {e.name for e in (machine.own_entries if instruction is None else entries)}
+    fewer = max(min(samples, _LEAST), samples // _SHARE)
+    findings = [
+        *probe(machine, [n for n in names if n in chosen], samples, seed, tell, folder),
+        *probe(machine, [n for n in names if n not in chosen], fewer, seed, tell, folder),
+    ]
     known = tuple(recorded_faults() if faults is None else faults)
     assert machine.toolchain is not None
     return Outcome(
@@ -81,9 +113,9 @@ def check_target(
     )
 
 
-def _chosen(machine: Accelerator, name: str | None, inherited: bool) -> Sequence[Entry]:
+def _chosen(machine: Accelerator, name: str | None, own: bool) -> Sequence[Entry]:
     if name is None:
-        return machine.entries if inherited else machine.own_entries
+        return machine.own_entries if own else machine.entries
     found = [e for e in machine.entries if name in (e.name, e.instruction.generic)]
     if not found:
         raise HardwareError(fail("E534", f"'{machine.name}' has no instruction '{name}'"))
@@ -97,7 +129,7 @@ def _matching(
     return [
         fault
         for fault in faults
-        if fault.target == machine.name
+        if fault.target == split_name(machine.name)[0]
         and fault.instruction in (finding.name, finding.generic)
         and fault.tool in versions
         and fault.is_of(versions[fault.tool])

@@ -160,3 +160,48 @@ def test_what_is_too_large_is_infinite_when_rounded_to_odd(
 ) -> None:
     found = dot(1, Numeric(rounding="odd"), [a], [b], c)
     assert found == want or (math.isnan(found) and math.isnan(want))
+
+
+def one(op: str, numeric: Numeric, *values: float) -> float:
+    """Return what one operation of f32 gives."""
+    step = Stepped(numeric=numeric).operation(op, (F32,) * len(values), F32)
+    with np.errstate(all="ignore"):
+        return float(step(*(np.array([v], np.float32) for v in values))[0])
+
+
+@pytest.mark.parametrize("rounding", ["nearest", "odd"])
+@given(
+    a=st.floats(-(2.0**100), 2.0**100, width=32),
+    b=st.floats(2.0**-20, 2.0**20, width=32),
+)
+def test_quotients_and_roots_are_rounded_once(rounding: str, a: float, b: float) -> None:
+    round_ = to_nearest if rounding == "nearest" else to_odd
+    numeric = Numeric(rounding=rounding, flush="before")  # type: ignore[arg-type]
+    x = Fraction(a) if abs(a) >= SMALLEST else Fraction(0)
+    exact = x / Fraction(b)
+    want = Fraction(0) if abs(exact) < SMALLEST else round_(exact)
+    assert Fraction(one("/", numeric, a, b)) == want
+    root = Fraction(one("sqrt", numeric, b))
+    unit = Fraction(2) ** (math.frexp(float(root))[1] - 24)
+    reach = unit if rounding == "odd" else unit / 2
+    assert (root - reach) ** 2 <= Fraction(b) <= (root + reach) ** 2
+    assert rounding == "nearest" or root**2 == Fraction(b) or (root / unit) % 2 == 1
+
+
+@pytest.mark.parametrize(
+    ("op", "a", "b", "flush", "want"),
+    [
+        ("max", 1e-40, -1.0, "before", 0.0),
+        ("max", 1e-40, -1.0, "never", float(np.float32(1e-40))),
+        ("min", 1.0, 1e-40, "after", 0.0),
+        ("min", -1e-40, 1.0, "before", -0.0),
+        ("max", math.nan, 1.0, "before", math.nan),
+        ("max", 2.0**-126, 0.0, "before", 2.0**-126),
+    ],
+)
+def test_extremes_take_subnormal_numbers_for_zero_where_they_are_flushed(
+    op: str, a: float, b: float, flush: Flush, want: float
+) -> None:
+    found = one(op, Numeric(flush=flush), a, b)
+    assert math.copysign(1, found) == math.copysign(1, want)
+    assert found == want or (math.isnan(found) and math.isnan(want))

@@ -22,17 +22,21 @@ from isamap.targets.probe.extents import combinations
 from isamap.targets.probe.finding import Finding
 from isamap.targets.probe.probe import probe
 from isamap.targets.state import emulated as emulated_targets
-from isamap.targets.test import check_target
+from isamap.targets.test import check_target, every
 
 ROOT = Path(__file__).parents[2]
 SETS = max(100, settings().max_examples)
 EMULATED = [target.name for target in emulated_targets()]
+OTHER_SIZES = [name for name in every(EMULATED) if name not in EMULATED]
+
+BFDOT = Numeric(sums=(("k", "apart"),), rounding="odd", flush="before")
+NEEDED = ("c_load_s8", "c_store_s16", "c_load_s16")
 
 
 def emulated(name: str) -> Accelerator:
     machine = load_hardware(name)
     if missing := runnable(machine):
-        pytest.skip(f"{missing}: isamap targets install {name}")
+        pytest.skip(f"{missing}: isamap targets install {name.partition(':')[0]}")
     return machine
 
 
@@ -48,10 +52,28 @@ def found(machine: Accelerator, names: Sequence[str], samples: int = 400) -> dic
 
 @pytest.mark.parametrize("name", EMULATED)
 def test_every_instruction_of_a_target_does_what_it_says(name: str) -> None:
-    tested = check_target(emulated(name), SETS)
-    assert tested.findings
+    machine = emulated(name)
+    tested = check_target(machine, SETS)
     assert tested.ok, [(f.name, f.status, f.text) for f in tested.findings if f.is_fault]
-    assert all(f.sets >= SETS for f in tested.findings)
+    assert [f.name for f in tested.findings if not f.origin] == [
+        e.name for e in machine.own_entries
+    ]
+    assert {f.name for f in tested.findings} == {e.name for e in machine.entries}
+    assert all(f.sets >= (100 if f.origin else SETS) for f in tested.findings)
+
+
+@pytest.mark.parametrize("name", OTHER_SIZES)
+def test_every_instruction_does_what_it_says_in_another_size(name: str) -> None:
+    machine = emulated(name)
+    tested = check_target(machine, SETS, own=True)
+    assert tested.ok, [(f.name, f.status, f.text) for f in tested.findings if f.is_fault]
+    assert [f.name for f in tested.findings] == [e.name for e in machine.own_entries]
+
+
+def test_descriptions_with_a_parameter_are_tested_in_two_sizes() -> None:
+    assert every(["x86_avx2", "riscv_rvv"]) == ["x86_avx2", "riscv_rvv", "riscv_rvv:VL=128"]
+    sized = {name for name in EMULATED if any(p.values[1:] for p in load_hardware(name).parameters)}
+    assert {name.partition(":")[0] for name in OTHER_SIZES} == sized
 
 
 def test_a_wrong_template_is_found_with_its_operands() -> None:
@@ -67,16 +89,37 @@ def test_a_wrong_template_is_found_with_its_operands() -> None:
 @pytest.mark.parametrize(
     ("numeric", "right"),
     [
-        (Numeric(sums=(("k", "apart"),), rounding="odd", flush="before"), True),
-        (Numeric(sums=(("k", "apart"),), flush="before"), False),
-        (Numeric(sums=(("k", "apart"),), rounding="odd"), False),
-        (Numeric(rounding="odd", flush="before"), False),
-        (None, False),
+        ((BFDOT,), True),
+        ((replace(BFDOT, rounding="nearest"),), False),
+        ((replace(BFDOT, flush="never"),), False),
+        ((replace(BFDOT, sums=()),), False),
+        ((), False),
+        ((Numeric(fused=True), BFDOT), True),
+        ((Numeric(fused=True), replace(BFDOT, sums=())), False),
     ],
 )
-def test_each_numeric_field_of_bfdot_decides_bits(numeric: Numeric | None, right: bool) -> None:
+def test_each_numeric_field_of_bfdot_decides_bits(
+    numeric: tuple[Numeric, ...], right: bool
+) -> None:
     machine = changed(emulated("aarch64_neon"), "bfdot", numeric=numeric)
     assert (found(machine, ["bfdot"], 1000)["bfdot"].status == "right") == right
+
+
+@pytest.mark.parametrize(
+    ("emit", "right"),
+    [
+        ("{c} = fmaf({a}, {b}, {c});", True),
+        ("{c} += {a} * {b};", True),
+        ("if ({a} > 0) {c} = fmaf({a}, {b}, {c}); else {c} += {a} * {b};", False),
+        ("{c} = fmaf({a}, -{b}, {c});", False),
+    ],
+)
+def test_of_several_ways_one_is_gone_each_time(emit: str, right: bool) -> None:
+    ways = (Numeric(fused=True), Numeric())
+    machine = changed(load_hardware("portable_c"), "c_mac_f32", emit=emit, numeric=ways)
+    finding = found(machine, ["c_mac_f32"])["c_mac_f32"]
+    assert (finding.status == "right") == right
+    assert right == ("should be" not in finding.text)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +148,54 @@ def test_reading_or_writing_beside_an_operand_is_found() -> None:
     assert "SIGSEGV" in found(beyond, ["c_load_s32"], 50)["c_load_s32"].text
     strays = changed(machine, "c_store_s32", emit="*{m} = {r}; {m}[-1] = 0;")
     assert "beside" in found(strays, ["c_store_s32"], 50)["c_store_s32"].text
+
+
+BOUNDED = """\
+format: 1
+name: bounded
+extends: portable_c
+instructions:
+  - semantics: |
+      instruction mul7 {{
+        in a : s8[] @ reg values 0 .. 127    in b : s8[] @ reg    out r : s16[] @ reg
+        r[] = s16(a[]) * s16(b[])
+      }}
+    emit: "{{r}} = (int16_t)({mask} * {{b}});"
+    throughput: 1
+    latency: 4
+    units: alu
+"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "right"), [("({a} & 127)", True), ("(uint8_t){a}", True), ("({a} & 126)", False)]
+)
+def test_an_operand_has_only_the_values_that_it_may_have(
+    mask: str, right: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "bounded.yaml"
+    path.write_text(BOUNDED.format(mask=mask), encoding="utf-8")
+    machine = load_hardware(str(path), trust=True)
+    assert (found(machine, ["mul7"])["mul7"].status == "right") == right
+    # Only a movement leaves values as they are.
+    kept = tuple(e for e in machine.entries if e.name != "c_load_s8")
+    finding = found(replace(machine, entries=kept), ["mul7"])["mul7"]
+    assert finding.status == "not tried"
+    assert "is no movement" in finding.text
+
+
+def test_what_is_inherited_is_tested_on_fewer_sets_and_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "bounded.yaml"
+    path.write_text(BOUNDED.format(mask="{a}"), encoding="utf-8")
+    machine = load_hardware(str(path), trust=True)
+    kept = tuple(e for e in machine.entries if e.name in ("mul7", *NEEDED))
+    few = replace(machine, entries=kept)
+    tested = check_target(few, 2000)
+    assert {f.name: (f.origin, f.sets // 100) for f in tested.findings} == {
+        "mul7": ("", 20),
+        **{name: ("portable_c", 2) for name in NEEDED},
+    }
+    assert [f.name for f in check_target(few, 50, own=True).findings] == ["mul7"]
 
 
 def test_what_has_no_way_to_memory_is_not_tried() -> None:
@@ -190,7 +281,7 @@ def run(*arguments: str) -> tuple[int, str]:
     done = CliRunner().invoke(group, ["targets", "test", *arguments], standalone_mode=False)
     if done.exception is not None:
         raise done.exception
-    return int(done.return_value or 0), done.output
+    return int(done.return_value or 0), done.stdout
 
 
 def test_the_command_tells_and_ends_with_4_where_something_differs(tmp_path: Path) -> None:

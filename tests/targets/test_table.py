@@ -10,7 +10,7 @@ from isamap.diagnostics import IsamapError
 from isamap.hw.load import load_hardware, shipped_names
 from isamap.targets.probe.finding import Finding
 from isamap.targets.table import BEGIN, END, Untested, write_tables
-from isamap.targets.test import Outcome
+from isamap.targets.test import Outcome, every, is_other_size
 
 PAGE = Path(__file__).parents[2] / "docs" / "targets.md"
 FRESH = "isamap targets test --all --markdown docs/targets.md"
@@ -26,10 +26,16 @@ def tables() -> str:
 
 def test_every_target_is_in_the_table() -> None:
     first = tables().partition("<details>")[0]
-    rows = re.findall(r"^\| `(\w+)` \|.*\| (\d+) \| [\d,]+ \| (.+) \|$", first, re.MULTILINE)
-    found = {name: int(count) for name, count, _ in rows}
-    assert found == {name: len(load_hardware(name).own_entries) for name in compiled()}, FRESH
-    for name, _, result in rows:
+    pattern = r"^\| `([\w:=]+)` \|.*\| (\d+) \| (\d+) \| [\d,]+ \| (.+) \|$"
+    rows = re.findall(pattern, first, re.MULTILINE)
+    machines = [load_hardware(name) for name in every(compiled())]
+    counts = {}
+    for machine in machines:
+        own = len(machine.own_entries)
+        more = 0 if is_other_size(machine) else len(machine.entries) - own
+        counts[machine.name] = own, more
+    assert {name: (int(own), int(more)) for name, own, more, _ in rows} == counts, FRESH
+    for name, *_, result in rows:
         assert result == "right" or result.startswith("not run here"), name
 
 
@@ -48,7 +54,8 @@ def test_every_instruction_that_ships_is_in_the_table(name: str) -> None:
 
 
 def finding(name: str, status: str, text: str = "") -> Finding:
-    return Finding(name, name.partition("_")[0], 5, 1, 1, status, text)  # type: ignore[arg-type]
+    generic, origin = name.partition("_")[0], "base" if name.endswith("_u8") else ""
+    return Finding(name, generic, 5, 1, 1, status, text, origin)  # type: ignore[arg-type]
 
 
 def test_tables_tell_what_is_not_right_and_replace_older_ones(tmp_path: Path) -> None:
@@ -56,6 +63,9 @@ def test_tables_tell_what_is_not_right_and_replace_older_ones(tmp_path: Path) ->
         finding("add_f32", "right"),
         finding("add_s8", "known wrong", "qemu-x: off by one\nor two"),
         finding("mul", "right"),
+        finding("add_u8", "right"),
+        finding("sub_u8", "right"),
+        finding("div_u8", "wrong", "by two"),
     )
     tested = Outcome("mine", "cc", "", (), 5, 0, findings)
     path = tmp_path / "page.md"
@@ -65,10 +75,12 @@ def test_tables_tell_what_is_not_right_and_replace_older_ones(tmp_path: Path) ->
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "old" not in text
-    assert "| `mine` | cc | this CPU | 3 | 15 | 1 known wrong, 2 right |" in text
+    assert "| `mine` | cc | this CPU | 3 | 3 | 30 | 1 known wrong, 4 right, 1 wrong |" in text
     assert (
         "| `add` | f32 s8 | 10 | 1 | 1 known wrong, 1 right: qemu-x: off by one; or two |" in text
     )
+    assert "<summary>mine: 3 instructions</summary>" in text
+    assert "| from `base` | 2 | 10 | 1 | right |\n| `div` | u8 | 5 | 1 | 1 wrong: by two |" in text
     assert "| not run here: no tiles |" in text
     again = path.read_text()
     write_tables(path, [tested, Untested(load_hardware("x86_amx"), "no tiles")])

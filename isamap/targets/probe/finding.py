@@ -16,6 +16,7 @@ class Finding:
     """An instruction, how often it was executed, and what came of it.
 
     ``combinations`` are those of its extents; ``variants`` counts immediates and templates.
+    ``origin`` is the description that it is inherited from, '' if it is the tested one's own.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Finding:
     variants: int
     status: Status
     text: str = ""
+    origin: str = ""
 
     @property
     def is_fault(self) -> bool:

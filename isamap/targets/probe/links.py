@@ -61,6 +61,13 @@ def writes_all(entry: Entry, operand: str) -> bool:
     return len(plan.footprints[operand].writes) == prod(plan.shapes[operand])
 
 
+def moves(entry: Entry) -> bool:
+    """Whether an instruction has two operands, and moves one to the other as it is."""
+    statements = entry.instruction.statements
+    plain = len(statements) == 1 and isinstance(statements[0].value, Access)
+    return plain and len(entry.instruction.places) == 2
+
+
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     """An instruction with what it does to its operands, and the cost that is its own."""
@@ -142,7 +149,7 @@ def _candidate(entry: Entry, accelerator: Accelerator) -> _Candidate | None:
     """Return what an instruction is as a link, None if it is none."""
     instruction = entry.instruction
     symbols = usual(entry)
-    if entry.emit is None or symbols is None:
+    if entry.emit is None or symbols is None or len(entry.numeric) > 1:
         return None
     kinds = {o.name: accelerator.storage(entry.storage(o.name)).kind for o in instruction.places}
     if not set(kinds.values()) <= {"registers", "memory", "immediate"}:
@@ -168,7 +175,7 @@ def _candidate(entry: Entry, accelerator: Accelerator) -> _Candidate | None:
             whole &= len(plan.footprints[operand.name].writes) == size
     sizes = {o.name: prod(shape_of(o, known)) for o in instruction.places}
     price = 1 + len(ins) + sum(_price(s.value) for s in instruction.statements)
-    price += _COMPUTES * (entry.numeric is not None) + 2 * bool(symbols)
+    price += _COMPUTES * bool(entry.numeric) + 2 * bool(symbols)
     price += _CONSTANT * ("immediate" in kinds.values())
     largest = max((sizes[n] for n, _ in outs), default=0)
     lossy |= {o.name for o in instruction.places if o.role == "in" and sizes[o.name] != largest}

@@ -23,9 +23,12 @@ Fill = Mapping[str, Values]
 
 
 class Meaning:
-    """Computes what a trial gives with given extents, for a number of sets."""
+    """Computes what a trial gives with given extents, for a number of sets.
 
-    def __init__(self, trial: Trial, symbols: Mapping[str, int], sets: int) -> None:
+    ``way`` is the one of the ways that the tested instruction may go, by number.
+    """
+
+    def __init__(self, trial: Trial, symbols: Mapping[str, int], sets: int, way: int) -> None:
         self.trial = trial
         self.sets = sets
         self._arithmetics: list[Arithmetic] = []
@@ -35,7 +38,8 @@ class Meaning:
             alone = {
                 name for name, place in trial.calls[number].operands if isinstance(place, Literal)
             }
-            arithmetic, instruction = stated(entry, own)
+            chosen = way if number == trial.tested else 0
+            arithmetic, instruction = stated(entry, own, chosen)
             plan = Plan(many(instruction, sets, alone), own, {}, arithmetic)
             self._arithmetics.append(arithmetic)
             self._plans.append(plan)
@@ -87,12 +91,12 @@ class Meaning:
         plan.run(given)
 
 
-def stated(entry: Entry, symbols: Mapping[str, int]) -> tuple[Arithmetic, Instruction]:
+def stated(entry: Entry, symbols: Mapping[str, int], way: int) -> tuple[Arithmetic, Instruction]:
     """Return the arithmetic and the statements by which an instruction is judged."""
-    if entry.numeric is None:
+    if not entry.numeric:
         return declared(), entry.instruction
-    instruction = spelled_out(entry.instruction, entry.numeric, symbols)
-    return Stepped(numeric=entry.numeric), instruction
+    numeric = entry.numeric[way]
+    return Stepped(numeric=numeric), spelled_out(entry.instruction, numeric, symbols)
 
 
 def many(instruction: Instruction, sets: int, alone: Container[str]) -> Instruction:

@@ -20,7 +20,7 @@ from isamap.targets.probe.extents import combinations, free
 from isamap.targets.probe.finding import Finding, Status
 from isamap.targets.probe.judge import differing, story, used
 from isamap.targets.probe.links import Links, find_links
-from isamap.targets.probe.meaning import Meaning
+from isamap.targets.probe.meaning import Fill, Meaning
 from isamap.targets.probe.trial import NoTrialError, Trial, trials
 
 SAMPLES = 10_000
@@ -61,9 +61,10 @@ def probe(
 
 @dataclass(slots=True)
 class _Tally:
-    """What is known of an instruction so far."""
+    """What is known of an instruction so far; ``ways`` are those that it may still go."""
 
     entry: Entry
+    ways: list[int]
     sets: int = 0
     combinations: int = 0
     variants: int = 0
@@ -75,19 +76,21 @@ class _Tally:
         if self.status == "right":
             self.status, self.text = status, text
 
-    def finding(self) -> Finding:
-        """Return what was found."""
+    def finding(self, path: str) -> Finding:
+        """Return what was found; ``path`` is the tested description's file."""
         generic = self.entry.instruction.generic or self.entry.name
         counts = self.sets, self.combinations, self.variants
-        return Finding(self.entry.name, generic, *counts, self.status, self.text)
+        home = path if self.entry.span is None else self.entry.span.source.name
+        origin = "" if home == path else Path(home).stem
+        return Finding(self.entry.name, generic, *counts, self.status, self.text, origin)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A batch with what it was made of."""
+    """A batch with what it was made of, and what is computed each way that may be gone."""
 
     trial: Trial
-    meaning: Meaning
+    meanings: Mapping[int, Meaning]
     symbols: Mapping[str, int]
     batch: Batch
     arrays: tuple[Values, ...] = field(repr=False)
@@ -110,7 +113,8 @@ class _Probe:
         entries = {entry.name: entry for entry in self.accelerator.entries}
         made: list[Trial] = []
         for name in names:
-            tally = self.tallies[name] = _Tally(entries[name])
+            ways = list(range(max(1, len(entries[name].numeric))))
+            tally = self.tallies[name] = _Tally(entries[name], ways)
             if entries[name].emit is None:
                 tally.fail("not tried", "it has no C template")
                 continue
@@ -125,7 +129,7 @@ class _Probe:
             made += own
         for start in range(0, len(made), _TOGETHER):
             self._program(made[start : start + _TOGETHER], f"{start} of {len(made)}")
-        return [self.tallies[name].finding() for name in names]
+        return [self.tallies[name].finding(self.accelerator.path) for name in names]
 
     # --- building -----------------------------------------------------------------------------
     def _program(self, chosen: Sequence[Trial], progress: str) -> None:
@@ -183,7 +187,7 @@ class _Probe:
             limit = self._most(trial, symbols)
             turns = ceil(wanted / limit)
             sets = ceil(wanted / turns)
-            meaning = Meaning(trial, symbols, sets)
+            meanings = {way: Meaning(trial, symbols, sets, way) for way in tally.ways}
             for _ in range(turns):
                 # Conversions to narrow types overflow; that is what they are for.
                 with np.errstate(all="ignore"):
@@ -195,7 +199,7 @@ class _Probe:
                 written = [n for n, s in enumerate(trial.slots) if s.operand.role != "in"]
                 numbers = tuple(symbols[name] for name in names)
                 batch = Batch(number, numbers, arrays, tuple(written))
-                yield _Asked(trial, meaning, symbols, batch, arrays)
+                yield _Asked(trial, meanings, symbols, batch, arrays)
 
     @staticmethod
     def _symbols(trial: Trial, call: int, symbols: Mapping[str, int]) -> Mapping[str, int]:
@@ -248,18 +252,31 @@ class _Probe:
             s.array: elements(array, s.operand, self._symbols(trial, s.call, one.symbols))
             for s, array in zip(trial.slots, one.arrays, strict=True)
         }
-        expected = one.meaning.compute(fill)
-        operations = used(trial.entries)
+        for way in tuple(tally.ways):
+            if (told := self._difference(one, fill, answer, way)) is not None:
+                tally.ways.remove(way)
+                if not tally.ways:
+                    tally.fail("wrong", told)
+        for at, got in zip(one.batch.written, answer.arrays, strict=True):
+            operand, call = trial.slots[at].operand, trial.slots[at].call
+            if not untouched(got, operand, self._symbols(trial, call, one.symbols)).all():
+                tally.fail("wrong", "it writes between the rows of its operand")
+
+    def _difference(self, one: _Asked, fill: Fill, answer: Answer, way: int) -> str | None:
+        """Return the first result that is another than what one way gives, None if there is none.
+
+        An instruction goes the same way at each execution, so what differs rules it out.
+        """
+        trial, operations = one.trial, used(one.trial.entries)
+        expected = one.meanings[way].compute(fill)
         for at, got in zip(one.batch.written, answer.arrays, strict=True):
             slot = trial.slots[at]
-            symbols = self._symbols(trial, slot.call, one.symbols)
-            actual = elements(got, slot.operand, symbols)
+            actual = elements(got, slot.operand, self._symbols(trial, slot.call, one.symbols))
             wrong = differing(operations, expected[slot.array], actual, slot.operand.dtype)
             sets = wrong.reshape(len(wrong), -1).any(axis=1)
             if sets.any():
                 first = int(np.argmax(sets))
                 given = [(s, fill[s.array][first]) for s in trial.slots if s.operand.role != "out"]
                 result = (slot, expected[slot.array][first], actual[first], wrong[first])
-                tally.fail("wrong", story(trial, one.symbols, given, result))
-            elif not untouched(got, slot.operand, symbols).all():
-                tally.fail("wrong", "it writes between the rows of its operand")
+                return story(trial, one.symbols, given, result)
+        return None

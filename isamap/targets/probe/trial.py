@@ -11,11 +11,11 @@ from isamap.emit.battery import Function
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.dtype import DTYPES
 from isamap.ir.index import const, var
-from isamap.ir.nodes import Access, Buffer, Extent, Kernel, Literal, Permissions, Role
+from isamap.ir.nodes import Buffer, Extent, Kernel, Literal, Permissions, Role
 from isamap.lower.nodes import Array, Call, LoweredKernel, Operand, Register, Scope, Window
 from isamap.lower.number import number_registers, without_number
 from isamap.targets.probe.extents import free, usual
-from isamap.targets.probe.links import Kind, Links, kind_of, writes_all
+from isamap.targets.probe.links import Kind, Links, kind_of, moves, writes_all
 
 _MORE = {"float": ("-1.5", "inf"), "signed": ("-1", "-8")}
 
@@ -199,12 +199,12 @@ class _Maker:
             elif operand.role != "out" or name in entry.same:
                 if name in outputs and tied:
                     continue
-                places[name] = self._made(self._kind(entry, name, symbols), name)
+                places[name] = self._made(self._kind(entry, name, symbols), operand)
         for operand in entry.outputs:
             if operand.name not in places and operand not in memory:
                 kind_ = self._kind(entry, operand.name, symbols)
                 first = places.get(tied[0]) if operand.name in entry.same and tied else None
-                places[operand.name] = first or self._held(entry, operand.name, kind_)
+                places[operand.name] = first or self._held(entry, operand, kind_)
         for operand in memory:
             array = f"m{len(self.slots)}"
             told = self._told(entry, operand)
@@ -220,20 +220,28 @@ class _Maker:
         self.symbols.append(symbols)
         return places
 
-    def _held(self, entry: Entry, name: str, kind: Kind) -> Register:
+    def _held(self, entry: Entry, operand: Buffer, kind: Kind) -> Register:
         """Return a register for a result; it holds something if not all of it is written."""
-        return self._register(kind) if writes_all(entry, name) else self._made(kind, name)
+        written = writes_all(entry, operand.name)
+        return self._register(kind) if written else self._made(kind, operand)
 
-    def _made(self, kind: Kind, name: str) -> Register:
-        """Return a register of a kind that calls have filled."""
+    def _made(self, kind: Kind, operand: Buffer) -> Register:
+        """Return a register of a kind that calls have filled, with values that the operand has."""
         link = self.links.makers.get(kind)
         if link is None:
             storage, dtype, count = kind
-            raise NoTrialError(f"nothing fills {storage} with {count} {dtype} for {name}")
+            raise NoTrialError(f"nothing fills {storage} with {count} {dtype} for {operand.name}")
         register = self._register(kind)
-        self.purpose.append(name)
+        self.purpose.append(operand.name)
+        first = len(self.slots)
         self._call(link.entry, link.symbols, {link.operand: register}, {})
         self.purpose.pop()
+        if operand.values is not None:
+            if not moves(link.entry):
+                raise NoTrialError(f"{link.entry.name}, which fills {operand.name}, is no movement")
+            for at, slot in enumerate(self.slots[first:], first):
+                bounded = replace(slot.operand, values=operand.values)
+                self.slots[at] = replace(slot, operand=bounded)
         return register
 
     def _look(self, register: Register, kind: Kind, name: str) -> None:
@@ -255,12 +263,7 @@ class _Maker:
         """Return what an operand in memory is, in words."""
         if not self.purpose:
             return operand.name
-        plain = entry.instruction.statements[0].value
-        if (
-            len(self.purpose) == 1
-            and isinstance(plain, Access)
-            and len(entry.instruction.places) == 2
-        ):
+        if len(self.purpose) == 1 and moves(entry):
             return self.purpose[0]
         return f"{operand.name} of {entry.name}"
 

@@ -11,6 +11,19 @@ from isamap.resources import shipped
 Words = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
+class Executed(BaseModel):
+    """How an emulator tells what it executes.
+
+    With ``arguments`` after its own it writes to the file ``{log}``, for each instruction, a line
+    that begins with ``line`` and ends in the name of the function that holds the instruction.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    arguments: Words
+    line: str
+
+
 class Tool(BaseModel):
     """A program, found under its name in the catalogue.
 
@@ -18,6 +31,7 @@ class Tool(BaseModel):
     environment's ``python``, or the ``file`` of a package of Debian (``debian``), from the suite
     that goes with the release this machine has.  ``version`` are arguments that make it tell its
     version, of which ``least`` is the oldest that will do.  ``what`` is a line for people.
+    ``executed`` is how an emulator tells which instructions it executes, if it does.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -30,6 +44,7 @@ class Tool(BaseModel):
     debian: str | None = None
     suites: dict[str, str] = {}
     file: str | None = None
+    executed: Executed | None = None
 
 
 class _Entry(Tool):

@@ -43,7 +43,8 @@ class Storage:
     C text that code with registers of the storage needs: ``permit`` is an expression, looked at
     once in each call, that is 0 where they cannot be used; ``enter`` and ``leave`` are statements
     that each thread executes before it uses them and after; ``function`` are attributes
-    of the functions that use them.
+    of the functions that use them.  Blocks that
+    are chosen by rule leave ``spare`` registers to the compiler.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Storage:
     enter: str = ""
     leave: str = ""
     function: tuple[str, ...] = ()
+    spare: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ class Entry:
     ``align`` gives the bytes to which an operand in memory must be aligned.  ``same`` are operands
     that must be one register, ``constraints`` what must hold of axes and extents at every use.
     ``bypass`` is the template of the same store past the caches, for what is not soon used again.
-    ``numeric`` says which bits come out where the statements leave that open.
+    ``numeric`` says which bits come out where the statements leave that open.  ``length`` is of how
+    many machine instructions it consists.
     """
 
     instruction: Instruction
@@ -109,6 +112,7 @@ class Entry:
     constraints: tuple[Constraint, ...] = ()
     bypass: str | None = None
     numeric: Numeric | None = None
+    length: int = 1
 
     @property
     def overwritten(self) -> str | None:

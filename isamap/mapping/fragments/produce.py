@@ -107,7 +107,7 @@ class Producers:
     ) -> Step | None:
         """Return the cheapest way found to make a fragment of ``expr``, or None.
 
-        Where nothing makes its shape, it may be made as another shape of as many elements.
+        It may be made as another shape of as many elements.
         """
         step = self._start(expr, fragment, references)
         assert not isinstance(step, FromRegister)
@@ -160,8 +160,6 @@ class Producers:
         if isinstance(expr, Access) and _lies_in(places.get(expr), fragment):
             return FromRegister(expr)
         best = self._make(expr, fragment, known, visited)
-        if best is not None:
-            return best
         memory = {a: place for a, place in places.items() if isinstance(place, Reference)}
         held = {a: place for a, place in places.items() if isinstance(place, Fragment)}
         for shape in self._tables.shapes(fragment):

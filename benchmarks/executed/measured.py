@@ -1,7 +1,7 @@
 """What a product executes, beside the fewest instructions that there could be."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from executed.minimum import Fewest, fewest
 from executed.products import DEPTHS, Product, mapped, products
@@ -53,14 +53,15 @@ def _measured(machine: Accelerator, product: Product) -> Measured:
     least = fewest(machine, product.types, product.instruction)
     shape = (product.rows, product.columns)
     results = [mapped(machine, product.types, *shape, depth) for depth in DEPTHS]
-    assert all(_block(result) == shape for result in results), "a block is its own block"
+    rows, columns = _block(results[-1])
+    product = replace(product, rows=rows, columns=columns)
     source = results[0].source
     told = spills(source, machine) if source is not None else None
     counts = [_count(machine, result) for result in results]
     first, last = counts[0], counts[-1]
     if first is None or last is None:
         return Measured(product, None, least, told, None)
-    work = product.rows * product.columns * (DEPTHS[-1] - DEPTHS[0])
+    work = shape[0] * shape[1] * (DEPTHS[-1] - DEPTHS[0])
     executed = (last.instructions - first.instructions) / work
     return Measured(product, executed, least, told, last)
 

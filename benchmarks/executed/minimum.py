@@ -25,6 +25,8 @@ from isamap.text.load import parse_module
 
 _EXTENT = 480
 _MAPPINGS = 64
+_KINDS = tuple(kind for kind in KINDS if kind != "repeated")
+"""How factors may lie: packed copies have each element once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ def _by_length(machine: Accelerator) -> Accelerator:
             units={"instructions": Fraction(entry.length)},
         )
         for entry in machine.entries
+        # Those of a part of a vector are longer than descriptions say.
+        if not any(extent.range for extent in entry.instruction.extents)
     )
     return replace(machine, entries=entries, units=(Unit("instructions"),))
 
@@ -79,7 +83,7 @@ def _blocks(treatments: Treatments, machine: Accelerator) -> Iterator[Fewest]:
     shape = read_shape(treatments.mapping)
     costs: dict[str, float] = {}
     for operand, _ in brought(treatments.mapping.matching):
-        known = [treatments.whole_cost(operand, kind) for kind in KINDS]
+        known = [treatments.whole_cost(operand, kind) for kind in _KINDS]
         if all(cost is None for cost in known):
             return
         costs[operand] = min(cost for cost in known if cost is not None)

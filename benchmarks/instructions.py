@@ -24,7 +24,6 @@ from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware, shipped_names
 from isamap.hw.native import runnable
 
-MARK = "products"
 HEAD = (
     "| target | product | instruction | block | executed | fewest | ratio | spills |",
     "|---|---|---|---|---:|---:|---:|---|",
@@ -34,8 +33,7 @@ HEAD = (
 def main() -> int:
     """Count, and print or write a table; return 1 where something is worse than it should be."""
     asked = _arguments()
-    lines, bad = list(HEAD), 0
-    print("\n".join(HEAD))
+    bad = 0
     for name in asked.names or shipped_names():
         machine = load_hardware(name, trust=asked.trust)
         if machine.toolchain is None:
@@ -49,10 +47,9 @@ def main() -> int:
             new = new or [f"| `{machine.name}` | | no instruction has several elements | | | | | |"]
             if asked.profile:
                 new = [line for one in found for line in _with_profile(machine, one)]
-        print("\n".join(new), flush=True)
-        lines += new
-    if asked.markdown is not None:
-        put(asked.markdown, MARK, lines)
+        print("\n".join([*HEAD, *new]), flush=True)
+        if asked.markdown is not None:
+            put(asked.markdown, f"products {name}", [*HEAD, *new])
     return int(bad > 0)
 
 

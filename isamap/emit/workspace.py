@@ -19,8 +19,8 @@ static inline size_t isamap_room(int64_t bytes, size_t line)
     return (lines | 1) * line;
 }
 
-/* Hides how far apart arrays lie.  Compilers that know it reach all of them from one pointer, by distances
-   that no instruction has room for. */
+/* Hides how far apart arrays lie: compilers that know it reach all of them from one pointer, by
+   distances that no instruction has room for. */
 #if defined(__GNUC__)
 #define ISAMAP_UNRELATED(pointer) __asm__("" : "+r"(pointer))
 #else

@@ -53,12 +53,15 @@ def way_to_count(accelerator: Accelerator) -> Executed | None:
 
 
 def count_instructions(
-    source: CSource, accelerator: Accelerator, arrays: Mapping[str, np.ndarray]
+    source: CSource,
+    accelerator: Accelerator,
+    arrays: Mapping[str, np.ndarray],
+    symbols: Mapping[str, int] | None = None,
 ) -> Counted:
     """Run a kernel once as a program, and return what it executed between call and return.
 
-    What prepares constants is left out.  ToolError if the description has no emulator that tells,
-    or the program fails.
+    ``symbols`` are the sizes of extents without a value.  What prepares constants is left out.
+    ToolError if the description has no emulator that tells, or the program fails.
     """
     executed = way_to_count(accelerator)
     tools = require_toolchain(accelerator)
@@ -70,7 +73,7 @@ def count_instructions(
         log = Path(folder) / "log"
         more = tuple(word.replace("{log}", str(log)) for word in executed.arguments)
         telling = replace(accelerator, toolchain=_with_runner(tools, more))
-        outcome = run_program(path, source, telling, arrays, {}, seconds=600.0)
+        outcome = run_program(path, source, telling, arrays, symbols or {}, seconds=600.0)
         if isinstance(outcome, Crash):
             raise ToolError(fail("E538", f"{source.entry} cannot be counted: {outcome.detail}"))
         return _read(log, source.entry, executed, tools.runner[0] in executed.packets)

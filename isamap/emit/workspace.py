@@ -18,6 +18,14 @@ static inline size_t isamap_room(int64_t bytes, size_t line)
     const size_t lines = bytes > 0 ? ((size_t)bytes + line - 1) / line : 0;
     return (lines | 1) * line;
 }
+
+/* Hides how far apart arrays lie: compilers that know it reach all of them from one pointer, by
+   distances that no instruction has room for. */
+#if defined(__GNUC__)
+#define ISAMAP_UNRELATED(pointer) __asm__("" : "+r"(pointer))
+#else
+#define ISAMAP_UNRELATED(pointer) ((void)0)
+#endif
 """
 
 
@@ -86,7 +94,7 @@ class Block:
             else:
                 lines.append(f"{c_type} *const {pointer} = ({c_type} *){room};")
             if array is not self.arrays[-1]:
-                lines.append(f"{room} += {step};")
+                lines += [f"{room} += {step};", f"ISAMAP_UNRELATED({room});"]
         return lines
 
     def private_lines(self, thread: str, used: frozenset[str]) -> list[str]:

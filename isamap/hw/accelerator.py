@@ -43,7 +43,8 @@ class Storage:
     C text that code with registers of the storage needs: ``permit`` is an expression, looked at
     once in each call, that is 0 where they cannot be used; ``enter`` and ``leave`` are statements
     that each thread executes before it uses them and after; ``function`` are attributes
-    of the functions that use them.
+    of the functions that use them.  Blocks that
+    are chosen by rule leave ``spare`` registers to the compiler.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Storage:
     enter: str = ""
     leave: str = ""
     function: tuple[str, ...] = ()
+    spare: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class Entry:
     that must be one register, ``constraints`` what must hold of axes and extents at every use.
     ``bypass`` is the template of the same store past the caches, for what is not soon used again.
     ``numeric`` says which bits come out where the statements leave that open; a machine does one of
-    several, and always the same one.
+    several, and always the same one.  ``length`` is of how many machine instructions it consists.
     """
 
     instruction: Instruction
@@ -110,6 +112,7 @@ class Entry:
     constraints: tuple[Constraint, ...] = ()
     bypass: str | None = None
     numeric: tuple[Numeric, ...] = ()
+    length: int = 1
 
     @property
     def overwritten(self) -> str | None:

@@ -11,6 +11,36 @@ from isamap.resources import shipped
 Words = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
+class Executed(BaseModel):
+    """How an emulator tells what it executes, and lists it.
+
+    With ``arguments`` after its own it writes to the file ``{log}``.  A line that fits ``step``
+    tells that what begins at ``address`` is executed, in ``function``; lines before the first one
+    of an address that fit ``listed`` say what ``text`` stands there.  ``packets`` are the programs
+    whose machines execute several instructions as one step.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    arguments: Words
+    step: str
+    listed: str
+    packets: tuple[str, ...] = ()
+
+
+class Spills(BaseModel):
+    """How a compiler tells what it keeps in memory for want of registers.
+
+    With ``arguments`` it writes a line that fits ``line`` for each loop: ``place`` is the line of
+    the text in which it begins, ``told`` says what.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    arguments: Words
+    line: str
+
+
 class Tool(BaseModel):
     """A program, found under its name in the catalogue.
 
@@ -18,6 +48,8 @@ class Tool(BaseModel):
     environment's ``python``, or the ``file`` of a package of Debian (``debian``), from the suite
     that goes with the release this machine has.  ``version`` are arguments that make it tell its
     version, of which ``least`` is the oldest that will do.  ``what`` is a line for people.
+    ``executed`` is how an emulator tells which instructions it executes, if it does, ``spills`` how
+    a compiler tells what finds no register.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -30,6 +62,8 @@ class Tool(BaseModel):
     debian: str | None = None
     suites: dict[str, str] = {}
     file: str | None = None
+    executed: Executed | None = None
+    spills: Spills | None = None
 
 
 class _Entry(Tool):

@@ -21,7 +21,7 @@ _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
         frozenset({"count", "bits"}),
         frozenset(
             {"within", "types", "latency", "read", "write", "numbered", "permit", "enter", "leave"}
-            | {"function"}
+            | {"function", "spare"}
         ),
     ),
     "scratchpad": (
@@ -70,6 +70,9 @@ def check_storage(document: Document, name: str, model: StorageModel) -> Iterato
     if model.numbered and model.types:
         message = f"the registers of '{name}' are numbered: they have no C types"
         yield fail("E121", message, document.key_span("storages", name, "types"))
+    if model.spare is not None and model.count is not None and model.spare >= model.count:
+        message = f"{model.spare} registers to spare of {model.count} leave none"
+        yield fail("E121", message, document.key_span("storages", name, "spare"))
     if model.prefetch is not None:
         yield from _check_prefetch(document, name, model.prefetch)
 

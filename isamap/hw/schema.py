@@ -243,6 +243,9 @@ class StorageModel(Model):
     fence: Text | None = Field(
         None, description="memory: C text after which all see what was written past the caches"
     )
+    spare: Count | None = Field(
+        None, description="registers: how many of them blocks chosen by rule leave to the compiler"
+    )
     numbered: Flag = Field(
         False, description="registers: no C variables; templates get numbers, from 0 to count - 1"
     )
@@ -301,6 +304,7 @@ class InstructionModel(Model):
         description="cycles for which one instruction keeps one of its units busy"
     )
     latency: Cycles = Field(description="cycles from operands to result")
+    length: Count = Field(1, description="machine instructions of which it consists")
     units: Words = Field((), description="execution units that it occupies")
     align: dict[Name, Power] = Field(
         default_factory=dict, description="bytes to which an operand in memory must be aligned"

@@ -11,7 +11,8 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.resources import as_file
 from pathlib import Path
 
@@ -88,12 +89,42 @@ def build_text(
     Errors are those of :func:`build_shared`.
     """
     tools = require_toolchain(accelerator)
+    with _of_program(tools) as options:
+        return _build(_whole(text, tools), name, "", tools, options, folder, timeout)
+
+
+def compiler_remarks(
+    source: CSource,
+    accelerator: Accelerator,
+    arguments: Sequence[str],
+    timeout: float = COMPILE_SECONDS,
+) -> str:
+    """Compile the program of :func:`build_program` with more arguments; return what is told of it.
+
+    Errors are those of :func:`build_shared`.
+    """
+    tools = require_toolchain(accelerator)
+    with _of_program(tools) as options, tempfile.TemporaryDirectory() as folder:
+        c_file = Path(folder) / f"{source.entry}.c"
+        c_file.write_text(_whole(program_text(source), tools))
+        made = [str(c_file), "-o", str(c_file.with_suffix(".run"))]
+        flags = [*tools.flags, *options, *arguments]
+        return _compile([*located(tools.compiler), *made, *flags], timeout, c_file)
+
+
+def _whole(text: str, tools: Toolchain) -> str:
+    """Return the text of a program with all that it needs where there is no C library."""
+    return f"{text}\n{tools.start}\n#include <isamap_runtime.h>\n" if tools.start else text
+
+
+@contextmanager
+def _of_program(tools: Toolchain) -> Iterator[tuple[str, ...]]:
+    """Give the compiler's arguments that make a program."""
     if not tools.start:
-        return _build(text, name, "", tools, tools.program, folder, timeout)
-    text += f"\n{tools.start}\n#include <isamap_runtime.h>\n"
+        yield tools.program
+        return
     with as_file(shipped("hwdesc") / "freestanding") as headers:
-        options = ("-ffreestanding", "-nostdlib", "-isystem", str(headers), *tools.program)
-        return _build(text, name, "", tools, options, folder, timeout)
+        yield ("-ffreestanding", "-nostdlib", "-isystem", str(headers), *tools.program)
 
 
 def _build(
@@ -127,7 +158,8 @@ def _build(
     return result
 
 
-def _compile(command: list[str], timeout: float, c_file: Path) -> None:
+def _compile(command: list[str], timeout: float, c_file: Path) -> str:
+    """Run a compiler, and return what it tells."""
     try:
         finished = run_limited(command, timeout, environment={"LC_ALL": "C"})
     except OSError as error:
@@ -150,6 +182,7 @@ def _compile(command: list[str], timeout: float, c_file: Path) -> None:
                 hint=_to_repeat(command, c_file),
             )
         )
+    return finished.stderr
 
 
 def _to_repeat(command: list[str], c_file: Path) -> str:

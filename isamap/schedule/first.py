@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 
 from isamap.diagnostics import Diagnostic, ScheduleError
-from isamap.hw.accelerator import Accelerator
+from isamap.hw.accelerator import Accelerator, Storage
 from isamap.ir.nodes import Kernel
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.fragments.produce import Producers
@@ -272,7 +272,12 @@ def _fits(
     if prod(block.values()) <= 1:
         return True
     files = [(accelerator.storage(name), number) for name, number in need.items()]
-    return all(f.kind != "registers" or number <= (f.count or number) for f, number in files)
+    return all(f.kind != "registers" or number <= _usable(f, number) for f, number in files)
+
+
+def _usable(file: Storage, wanted: int) -> int:
+    """Return how many registers of a file a block may take, ``wanted`` where there is no bound."""
+    return wanted if file.count is None else file.count - file.spare
 
 
 def _bytes(shape: Shape, block: dict[str, int], storage: str) -> int:

@@ -1,0 +1,1 @@
+"""Instructions that kernels execute, beside the fewest that a description allows."""

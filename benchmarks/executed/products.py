@@ -1,0 +1,80 @@
+"""Micro-kernels of packed matrix products: a register block of each type that is multiplied."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from isamap.diagnostics import IsamapError
+from isamap.hw.accelerator import Accelerator
+from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Options
+from isamap.pipeline.result import Result
+from isamap.schedule.shape import block_of, read_shape
+from isamap.text.load import parse_module
+
+TYPES = {
+    "f64": ("f64", "f64", "f64"),
+    "f32": ("f32", "f32", "f32"),
+    "f16": ("f16", "f16", "f16"),
+    "f16 to f32": ("f16", "f16", "f32"),
+    "bf16 to f32": ("bf16", "bf16", "f32"),
+    "s8 to s32": ("s8", "s8", "s32"),
+    "u8·s8 to s32": ("u8", "s8", "s32"),
+    "u8 to s32": ("u8", "u8", "s32"),
+    "s16 to s32": ("s16", "s16", "s32"),
+    "s16": ("s16", "s16", "s16"),
+    "s32": ("s32", "s32", "s32"),
+}
+"""The types of a product's factors and of its sums, by what they are called."""
+
+DEPTHS = (256, 512)
+"""The two lengths of the inner loop; the difference is what is counted."""
+
+_LARGE = (480, 480)
+"""Rows and columns of the product for which the machine's register block is chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The register block of a product of some types: its rows and columns, and the instruction."""
+
+    types: str
+    rows: int
+    columns: int
+    instruction: str
+
+
+def product_text(types: str, rows: int, columns: int, depth: int) -> str:
+    """Return the kernel that adds a product to C.
+
+    Both factors are constants, so that they are packed ahead, and A is written by columns: a
+    block's part of it lies in a row.
+    """
+    a, b, c = TYPES[types]
+    first, second = (f"{c}({x})" if t != c else x for t, x in ((a, "A[k, i]"), (b, "B[k, j]")))
+    return (
+        f"kernel product {{ const A : {a}[{depth}, {rows}]  const B : {b}[{depth}, {columns}]  "
+        f"inout C : {c}[{rows}, {columns}]\n  C[i, j] += {first} * {second} }}\n"
+    )
+
+
+def mapped(machine: Accelerator, types: str, rows: int, columns: int, depth: int) -> Result:
+    """Map a product as it is written, by rules.  IsamapError if nothing computes it."""
+    text = product_text(types, rows, columns, depth)
+    kernel = parse_module(text).kernels[0]
+    return map_kernel(kernel, machine, Options(prove=False, rewrite=()))
+
+
+def products(machine: Accelerator) -> Iterator[Product]:
+    """Yield the block of each product that an instruction with several elements computes."""
+    for types in TYPES:
+        try:
+            result = mapped(machine, types, *_LARGE, DEPTHS[0])
+        except IsamapError:
+            continue
+        own = result.schedule.statements[-1]
+        shape = read_shape(own.mapping)
+        if prod(shape.tile.values()) > 1:
+            block = block_of(shape, own.levels)
+            rows, columns = (block[v] * shape.tile[v] for v in ("i", "j"))
+            yield Product(types, rows, columns, own.mapping.matching.needle.name)

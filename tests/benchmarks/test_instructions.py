@@ -1,0 +1,60 @@
+"""Instructions of packed products: what is executed, and the fewest."""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isamap.hw.load import load_hardware, shipped_names
+from isamap.hw.native import runnable
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "matrix.md"
+
+
+def module(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    if name not in sys.modules:
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    return importlib.import_module(name)
+
+
+@pytest.mark.parametrize(
+    ("machine", "types", "instruction", "instructions"),
+    [
+        # 5 x 5 results of 4 lanes, 5 fragments of each factor: 35 for 100 products.
+        ("aarch64_neon", "f32", "fmla_f32", 0.35),
+        # Results of 2 x 2, 8 products each: 35 for 800.
+        ("aarch64_neon", "s8 to s32", "smmla", 0.04375),
+    ],
+)
+def test_the_fewest_follow_from_the_description(
+    machine: str, types: str, instruction: str, instructions: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minimum = module("executed.minimum", monkeypatch)
+    found = minimum.fewest(load_hardware(machine), types, instruction)
+    assert found.instructions == pytest.approx(instructions)
+
+
+def test_a_product_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = load_hardware("aarch64_neon")
+    if missing := runnable(machine):
+        pytest.skip(missing)
+    measured = module("executed.measured", monkeypatch)
+    (one,) = measured.measure(machine, "f32")
+    assert one.executed is not None
+    assert one.fewest.instructions < one.executed < measured.LIMIT * one.fewest.instructions
+    assert one.spilled == ""
+    assert one.good
+    assert any("fmla" in line for line in measured.profile(one.deep))
+
+
+def test_every_target_is_in_the_table() -> None:
+    table = PAGE.read_text().partition("<!-- begin products -->")[2].partition("<!-- end")[0]
+    targets = [n for n in shipped_names() if load_hardware(n).toolchain is not None]
+    for name in targets:
+        assert f"| `{name}` |" in table, (
+            "python benchmarks/instructions.py --markdown docs/matrix.md"
+        )

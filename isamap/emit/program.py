@@ -2,6 +2,7 @@
 
 All numbers are little-endian.  Standard input: ``MAGIC``, then as int64 the thread count, the
 symbols and the number of elements of every parameter, then the content of the input arrays.
+With a thread count of 0 all is done but the computing, which tells what that takes by itself.
 Standard output: ``MAGIC``, the function's result as int64 and, if that is 0, the content of the
 output arrays.  Arrays follow each other in the order of the parameters.
 """
@@ -91,7 +92,8 @@ def _main(source: CSource) -> str:
         "char isamap_magic[8];",
         "isamap_get(isamap_magic, 8, 1);",
         'if (memcmp(isamap_magic, "isamap1\\n", 8) != 0) return 101;',
-        "const int isamap_threads = (int)isamap_get_number();",
+        "const int isamap_given = (int)isamap_get_number();",
+        "const int isamap_threads = isamap_given > 0 ? isamap_given : 1;",
         *(f"const int64_t {s} = isamap_get_number();" for s in symbols),
     ]
     for p in source.parameters:
@@ -109,7 +111,7 @@ def _main(source: CSource) -> str:
         *([] if source.ahead is None else _ahead(source.entry, source.ahead)),
         f"const size_t isamap_bytes = {source.entry}_workspace({arguments});",
         "void *isamap_space = isamap_bytes ? isamap_room_for(isamap_bytes) : NULL;",
-        f"if (isamap_result == 0) isamap_result = {source.entry}("
+        f"if (isamap_result == 0 && isamap_given > 0) isamap_result = {source.entry}("
         + ", ".join([*pointers, *symbols, *(["isamap_prepared"] if source.ahead else [])])
         + ", isamap_space, isamap_threads);",
         'fwrite("isamap1\\n", 1, 8, stdout);',

@@ -151,8 +151,9 @@ class Toolchain:
     argument list before the program's path (an emulator), or empty.  ``measure`` is that of a
     command that runs a program and counts its cycles, or empty; the description names it at
     ``measure_at``, and it runs in the description's ``folder`` ('' for a shipped one: wherever the
-    caller is).  ``seconds`` are what one run by either may take.  ``start`` is C text of a program without a C library, or empty: how it
-    reads, writes, ends and begins.  ``headers`` are included, ``prelude`` is C text put after them.
+    caller is).  ``seconds`` are what one run by either may take.  ``start`` is C text of a program
+    without a C library, or empty: how it reads, writes, ends and begins.  ``headers`` are included,
+    ``prelude`` is C text put after them.
     """
 
     compiler: tuple[str, ...]

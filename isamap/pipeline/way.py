@@ -1,4 +1,4 @@
-"""How a mapped kernel can be run: natively, as a program, on the simulator, or not at all."""
+"""How a mapped kernel can be run: natively, measured, as a program, on the simulator, or not."""
 
 import os
 from collections.abc import Mapping
@@ -52,7 +52,11 @@ def choose_way(result: Result, symbols: Mapping[str, int], simulate: bool) -> Ch
 
 
 def native_choice(accelerator: Accelerator, no_c: str = "") -> Choice:
-    """Return ``native`` or ``program`` where code can run here, else ``simulated`` and why."""
+    """Return how code runs where it can, else ``simulated`` and why.
+
+    That is ``measured`` where the description names a command for it, else ``program`` where it
+    names a runner, else ``native``.
+    """
     if no_c:
         return Choice("simulated", no_c)
     if not accelerator.trusted:
@@ -60,8 +64,11 @@ def native_choice(accelerator: Accelerator, no_c: str = "") -> Choice:
         return Choice("simulated", reason, "--trust compiles and runs it")
     if missing := runnable(accelerator):
         return Choice("simulated", missing)
-    assert accelerator.toolchain is not None, "runnable() asks for one"
-    return Choice("program" if accelerator.toolchain.runner else "native")
+    toolchain = accelerator.toolchain
+    assert toolchain is not None, "runnable() asks for one"
+    if toolchain.measure:
+        return Choice("measured")
+    return Choice("program" if toolchain.runner else "native")
 
 
 def run_seconds(result: Result, symbols: Mapping[str, int]) -> float:

@@ -3,27 +3,23 @@
 The command gets two more arguments: the path of the program, and the path of a file that is not
 there yet.  It passes its own standard input to the program and the program's standard output to its
 own, writes into the file how many cycles the program took, as one decimal number, and ends with
-status 0.  ``ISAMAP_MEASURE`` in its environment is the version of this protocol.
-
-A program does more than compute: it starts, reads, prepares constants and writes.  So it is run a
-second time with everything but the computing, and what it took then is subtracted.
+status 0.  ``ISAMAP_MEASURE`` in its environment is the version of this protocol, and its ``PATH``
+begins with the folder of the user's tools.
 """
 
+import os
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
-from time import monotonic
 
 import numpy as np
 
 from isamap.diagnostics import ToolError, fail
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
-from isamap.hw.tools import located
-from isamap.run.arguments import check_arrays
+from isamap.hw.tools import located, tools_folder
 from isamap.run.build import require_toolchain
 from isamap.run.outcome import Crash
 from isamap.run.process import Finished, command_text, run_limited
@@ -34,7 +30,7 @@ PROTOCOL = "1"
 
 WHAT = "the measuring command"
 
-_COUNT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE]\+?[0-9]{1,2})?)\s*")
+_COUNT = re.compile(r"[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE]\+?[0-9]{1,2})?")
 _LONGEST = 1000
 
 
@@ -46,100 +42,32 @@ class Counted:
     cycles: float
 
 
-@dataclass(slots=True)
-class _Runs:
-    """The counts of equal runs; a count that came twice in a row is exact and is not taken again."""
+def count_run(
+    path: Path,
+    source: CSource,
+    accelerator: Accelerator,
+    arrays: Mapping[str, np.ndarray],
+    symbols: Mapping[str, int],
+    threads: int = 1,
+    runs: int = 1,
+) -> Counted | Crash:
+    """Run what :func:`isamap.run.build.build_program` gave once, computing ``runs`` times in it.
 
-    counts: list[float] = field(default_factory=list)
-
-    @property
-    def is_exact(self) -> bool:
-        return len(self.counts) > 1 and self.counts[-1] == self.counts[-2]
-
-
-class Counter:
-    """Counts the cycles that one program takes to compute on given arrays.
-
-    ``outputs`` are what it wrote, None before it ran.
+    ToolError if the description is not trusted or its command cannot be started.
     """
-
-    def __init__(
-        self,
-        path: Path,
-        source: CSource,
-        accelerator: Accelerator,
-        arrays: Mapping[str, np.ndarray],
-        symbols: Mapping[str, int],
-        threads: int = 1,
-    ) -> None:
-        """ToolError if the description is not trusted, ArgumentsError for arrays that do not fit."""
-        check_arrays(source, arrays, symbols)
-        self._tools = require_toolchain(accelerator)
-        self._path, self._source, self._accelerator = path, source, accelerator
-        self._symbols, self._threads = symbols, threads
-        self._arrays = arrays
-        self._computing, self._idle = _Runs(), _Runs()
-        self.outputs: dict[str, np.ndarray] | None = None
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the command counts the same each time."""
-        return self._computing.is_exact and self._idle.is_exact
-
-    def run(self) -> Counted | Crash:
-        """Run the program once; ToolError if the command cannot be started."""
-        return self._run(self._threads)
-
-    def sample(self) -> float | Crash:
-        """Return the cycles of computing alone; nothing is run where the counts are exact."""
-        for runs, threads in ((self._computing, self._threads), (self._idle, 0)):
-            if runs.is_exact:
-                continue
-            found = self._run(threads)
-            if isinstance(found, Crash):
-                return found
-            runs.counts.append(found.cycles)
-        computing, idle = self._computing.counts[-1], self._idle.counts[-1]
-        if computing <= idle:
-            text = (
-                f"{WHAT} counts {computing:.10g} cycles for the program and {idle:.10g} for the "
-                "same without computing"
-            )
-            return Crash("level", None, text, "", self._tools.measure_at)
-        return computing - idle
-
-    def typical(self, most: int, seconds: float) -> float | Crash:
-        """Return the median of up to ``most`` samples, as many as begin within ``seconds``."""
-        samples: list[float] = []
-        start = monotonic()
-        while not samples or (len(samples) < most and monotonic() - start < seconds):
-            found = self.sample()
-            if isinstance(found, Crash):
-                return found
-            samples.append(found)
-            if self.is_exact:
-                return found
-        return median(samples)
-
-    def _run(self, threads: int) -> Counted | Crash:
-        tools = self._tools
-        given = program_input(self._source, self._arrays, self._symbols, threads)
-        with tempfile.TemporaryDirectory(prefix="isamap-") as folder:
-            place = Path(folder) / "cycles"
-            # The folder is the description's: what is named relative to it is found.
-            finished, command = measured(self._accelerator, self._path, place, given)
-            outputs = program_outcome(
-                finished, self._source, self._symbols, tools.seconds, command, WHAT
-            )
-            if isinstance(outputs, Crash):
-                crash = outputs
-                return Crash(crash.kind, crash.signal, crash.detail, command, tools.measure_at)
-            count = _count(place)
-        if isinstance(count, str):
-            return Crash("uncounted", None, count, command, tools.measure_at)
-        if threads:
-            self.outputs = outputs
-        return Counted(outputs, count)
+    tools = require_toolchain(accelerator)
+    given = program_input(source, arrays, symbols, threads, runs)
+    with tempfile.TemporaryDirectory(prefix="isamap-") as folder:
+        place = Path(folder) / "cycles"
+        finished, command = measured(accelerator, path, place, given)
+        outputs = program_outcome(finished, source, symbols, tools.seconds, command, WHAT)
+        if isinstance(outputs, Crash):
+            at = None if outputs.kind == "refused" else tools.measure_at
+            return Crash(outputs.kind, outputs.signal, outputs.detail, outputs.command, at)
+        count = _count(place)
+    if isinstance(count, str):
+        return Crash("uncounted", None, count, command, tools.measure_at)
+    return Counted(outputs, count)
 
 
 def measured(
@@ -152,8 +80,10 @@ def measured(
     """
     tools = require_toolchain(accelerator)
     command = [*located(tools.measure), str(path.resolve()), str(count)]
+    # What is named relative to the description is found.
     folder = Path(tools.folder) if tools.folder else None
-    environment = {"ISAMAP_MEASURE": PROTOCOL}
+    path_list = os.pathsep.join([str(tools_folder() / "bin"), os.environ.get("PATH", os.defpath)])
+    environment = {"ISAMAP_MEASURE": PROTOCOL, "PATH": path_list}
     try:
         finished = run_limited(command, tools.seconds, given, environment, folder)
     except OSError as error:
@@ -173,13 +103,12 @@ def _count(place: Path) -> float | str:
     """Return the count that a file holds, or what is wrong with it."""
     try:
         with place.open("rb") as file:
-            text = file.read(_LONGEST + 1).decode(errors="replace")
+            text = file.read(_LONGEST + 1).decode(errors="replace").strip()
     except OSError:
         return f"{WHAT} wrote no count of cycles"
-    if not text.strip():
+    if not text:
         return f"{WHAT} wrote an empty count of cycles"
-    match = _COUNT.fullmatch(text)
-    if not match or len(text) > _LONGEST:
-        shown = text.strip()[:60].encode("unicode_escape").decode()
-        return f"{WHAT} wrote '{shown}', which is no count of cycles: one decimal number"
-    return float(match[1])
+    if not _COUNT.fullmatch(text):
+        shown = text[:60].encode("unicode_escape").decode() + "..." * (len(text) > 60)
+        return f"{WHAT} wrote '{shown}' for a count of cycles, which is to be one decimal number"
+    return float(text)

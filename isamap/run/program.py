@@ -29,8 +29,8 @@ def run_program(
 ) -> dict[str, np.ndarray] | Crash:
     """Run what :func:`isamap.run.build.build_program` gave; return the written arrays by name.
 
-    ``seconds`` limit it, None: as the description says.  ArgumentsError for arrays that do not fit, ToolError if the description is not trusted or its
-    runner cannot be started.
+    ``seconds`` limit it, None: as the description says.  ArgumentsError for arrays that do not fit,
+    ToolError if the description is not trusted or its runner cannot be started.
     """
     tools = require_toolchain(accelerator)
     check_arrays(source, arrays, symbols)
@@ -69,11 +69,15 @@ def program_outcome(
 
 
 def program_input(
-    source: CSource, arrays: Mapping[str, np.ndarray], symbols: Mapping[str, int], threads: int
+    source: CSource,
+    arrays: Mapping[str, np.ndarray],
+    symbols: Mapping[str, int],
+    threads: int,
+    runs: int = 1,
 ) -> bytes:
-    """Return what a program reads; with 0 ``threads`` it does all but the computing."""
+    """Return what a program reads that computes ``runs`` times."""
     sizes = [int(p.size.evaluate(symbols)) for p in source.parameters]
-    numbers = [threads, *(symbols[s] for s in source.symbols), *sizes]
+    numbers = [threads, runs, *(symbols[s] for s in source.symbols), *sizes]
     parts = [MAGIC, struct.pack(f"<{len(numbers)}q", *numbers)]
     parts += [
         np.ascontiguousarray(arrays[p.name]).tobytes() for p in source.parameters if p.is_input

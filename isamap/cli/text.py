@@ -281,7 +281,7 @@ def _predicted_lines(report: Report) -> list[str]:
     text += f"{short(found.measured)} {word}{at}"
     if found.bound is not None:
         reached = found.bound / found.measured
-        text += f"; at least {short(found.bound)} ({found.by}), {reached:.0%} of those {word}"
+        text += f"; bound {short(found.bound)} ({found.by}), {reached:.0%} of those {word}"
     return wrap(text, "", " " * 10)
 
 

@@ -62,17 +62,9 @@ def tune(
     assert options.tune is not None
     settings = options.search
     bound = bind_extents(kernel)
-    choices = space(
-        hardware,
-        bound,
-        choice.starts,
-        Producers(hardware),
-        options.threads,
-        choice.schedule,
-        choice.written,
-    )
     symbols = sample_symbols(kernel, choice.lowered) or {}
-    model = Model(kernel, hardware, choices, symbols)
+    model = model_of(kernel, hardware, choice, symbols, options.threads)
+    choices = model.space
     way = native_choice(hardware).way
     measured = way in ("native", "measured") and not options.simulate
     counted = measured and way == "measured"
@@ -123,6 +115,35 @@ def tune(
     reached = _limits(found, bound, hardware, symbols, options.threads)
     tuning = replace(_tuning(found, plan, model, memory), limits=reached)
     return Tuned(found.best, _counted(tuning, hardware) if counted else tuning)
+
+
+def model_of(
+    kernel: Kernel,
+    hardware: Accelerator,
+    choice: Choice,
+    symbols: Mapping[str, int],
+    threads: int,
+) -> Model:
+    """Return what judges the schedules around a first choice."""
+    choices = space(
+        hardware,
+        bind_extents(kernel),
+        choice.starts,
+        Producers(hardware),
+        threads,
+        choice.schedule,
+        choice.written,
+    )
+    return Model(kernel, hardware, choices, symbols)
+
+
+def changes(model: Model, point: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the choices in which a point differs from the first schedule."""
+    return tuple(
+        f"{choice.name}={choice.options[number]}"
+        for choice, number, first in zip(model.space.choices, point, model.first, strict=True)
+        if number != first
+    )
 
 
 def _counted(tuning: Tuning, hardware: Accelerator) -> Tuning:
@@ -243,7 +264,7 @@ def _digest(text: str) -> str:
 def _tuning(found: Found, plan: Plan, model: Model, memory: Memory | None) -> Tuning:
     beside = found.beside
     compared = _compared(found, model)
-    rows = tuple(FrontRow(scored.values, _changes(model, scored.point)) for scored in found.front)
+    rows = tuple(FrontRow(scored.values, changes(model, scored.point)) for scored in found.front)
     return Tuning(
         found.trials,
         found.failed,
@@ -259,7 +280,7 @@ def _tuning(found: Found, plan: Plan, model: Model, memory: Memory | None) -> Tu
         spread=beside.spread if beside else None,
         rounds=len(beside.samples) if beside else 0,
         proved=beside is not None and beside.verdict == "faster",
-        changes=_changes(model, found.best.point) if found.best else (),
+        changes=changes(model, found.best.point) if found.best else (),
         study=plan.place.name or "",
         place=str(plan.place),
         records=str(memory.records.path) if memory and memory.records else None,
@@ -275,12 +296,3 @@ def _compared(found: Found, model: Model) -> tuple[list[float], list[float]]:
     pairs = [(model.candidate(point), values[0]) for point, values in found.values]
     known = [(candidate.cycles, time) for candidate, time in pairs if candidate is not None]
     return [cycles for cycles, _ in known], [time for _, time in known]
-
-
-def _changes(model: Model, point: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the choices in which a point differs from the first schedule."""
-    return tuple(
-        f"{choice.name}={choice.options[number]}"
-        for choice, number, first in zip(model.space.choices, point, model.first, strict=True)
-        if number != first
-    )

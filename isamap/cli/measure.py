@@ -120,12 +120,15 @@ def _kernel_lines(one: "Measured") -> list[str]:
 
 
 def _said(predictions: "list[Prediction] | tuple[Prediction, ...]") -> str:
+    from isamap.pipeline.correlation import LEAST
     from isamap.pipeline.measured import correlation
 
     count = f"{len(predictions)} schedule{'s' * (len(predictions) != 1)}"
-    if (found := correlation(predictions)) is None:
-        return f"no rank correlation: {count}, or all are equal"
-    return f"rank correlation {found:.2f} (Spearman's, {count})"
+    if (found := correlation(predictions)) is not None:
+        return f"rank correlation {found:.2f} (Spearman's, {count})"
+    if len(predictions) < LEAST:
+        return f"no rank correlation of {count}"
+    return f"no rank correlation: all estimates or all measurements are equal ({count})"
 
 
 def _document(machine: "Accelerator", found: "list[Measured]") -> dict[str, Any]:

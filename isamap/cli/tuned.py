@@ -1,6 +1,7 @@
 """What a search did, as text: how many schedules, how the best compares, where it is kept."""
 
 from isamap.cli.tables import duration, short, table, wrap
+from isamap.pipeline.correlation import LEAST
 from isamap.pipeline.result import FrontRow, Limits, Tuning
 
 _UNITS = {"size": "bytes", "memory": "bytes"}
@@ -78,9 +79,11 @@ def _beside(tuning: Tuning) -> str:
 def _correlation(tuning: Tuning) -> str:
     """Return how well the model orders what was measured."""
     count = f"{tuning.compared} measured schedule{'s' * (tuning.compared != 1)}"
-    if tuning.correlation is None:
-        return f"no rank correlation of estimates and times: {count}, or all are equal"
-    return f"rank correlation of estimates and times {tuning.correlation:.2f}, of {count}"
+    if tuning.correlation is not None:
+        return f"rank correlation of estimates and times {tuning.correlation:.2f}, of {count}"
+    if tuning.compared < LEAST:
+        return f"no rank correlation of estimates and times: {count}"
+    return f"no rank correlation: all estimates or all times are equal, of {count}"
 
 
 def _heading(tuning: Tuning, objective: str) -> str:

@@ -71,11 +71,12 @@ def count_run(
 
 
 def measured(
-    accelerator: Accelerator, path: Path, count: Path, given: bytes
+    accelerator: Accelerator, path: Path, count: Path, given: bytes, seconds: float | None = None
 ) -> tuple[Finished, str]:
     """Run a program through the measuring command; return how it ended, and the command.
 
-    ``count`` is where the command writes its count, ``given`` the program's standard input.
+    ``count`` is where the command writes its count, ``given`` the program's standard input.  It is
+    stopped after ``seconds``, None: those of the description.
     ToolError if the description is not trusted or the command cannot be started.
     """
     tools = require_toolchain(accelerator)
@@ -85,7 +86,8 @@ def measured(
     path_list = os.pathsep.join([str(tools_folder() / "bin"), os.environ.get("PATH", os.defpath)])
     environment = {"ISAMAP_MEASURE": PROTOCOL, "PATH": path_list}
     try:
-        finished = run_limited(command, tools.seconds, given, environment, folder)
+        limit = tools.seconds if seconds is None else seconds
+        finished = run_limited(command, limit, given, environment, folder)
     except OSError as error:
         raise ToolError(
             fail(

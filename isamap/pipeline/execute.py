@@ -140,11 +140,12 @@ def _measured(
 ) -> Execution:
     counter = Counter(built, _source(result), result.accelerator, arrays, symbols, threads)
     with clock.stage("measure"):
-        if (crash := counter.run()) is not None:
-            raise _failed(result, crash)
-        cycles = counter.typical(_REPEATS, _MEASURED_SECONDS) if timed else None
+        cycles: float | Crash | None = counter.run()
+        if cycles is None and timed:
+            cycles = counter.typical(_REPEATS, _MEASURED_SECONDS)
     if isinstance(cycles, Crash):
-        raise _failed(result, cycles)
+        command = cycles.command and counter.to_repeat()
+        raise _failed(result, replace(cycles, command=command))
     return Execution(
         "measured",
         symbols=symbols,

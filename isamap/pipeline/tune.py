@@ -65,11 +65,12 @@ def tune(
     symbols = sample_symbols(kernel, choice.lowered) or {}
     model = model_of(kernel, hardware, choice, symbols, options.threads)
     choices = model.space
-    way = native_choice(hardware).way
-    measured = way in ("native", "measured") and not options.simulate
-    counted = measured and way == "measured"
     sampler = settings.sampler or default_sampler(settings.objectives)
     replayed = read_log(settings.replayed) if settings.replayed else None
+    measured = native_choice(hardware).way in ("native", "measured") and not options.simulate
+    if replayed:  # by somebody who may trust less, on a machine that may have less
+        measured = bool(replayed[0].get("measured"))
+    counted = measured and hardware.toolchain is not None and bool(hardware.toolchain.measure)
     memory = Memory(model, options, symbols) if measured and not replayed else None
     identity = _identity(kernel, hardware, choices, choice.lowered, options, symbols, measured)
     place = Place() if replayed else _place(kernel, identity, options, measured)
@@ -84,7 +85,7 @@ def tune(
         if replayed:
             header, events = replayed
             tape = Replay(events)
-            bench = _Nothing() if header.get("measured") else None
+            bench = _Nothing() if measured else None
             order = _as_given if header.get("recalled") else None
         elif measured:
             arrays = random_inputs(kernel, symbols, options.seed)

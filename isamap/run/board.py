@@ -9,6 +9,7 @@ begins with the folder of the user's tools.
 
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -68,6 +69,24 @@ def count_run(
     if isinstance(count, str):
         return Crash("uncounted", None, count, command, tools.measure_at)
     return Counted(outputs, count)
+
+
+def to_repeat(
+    path: Path,
+    source: CSource,
+    accelerator: Accelerator,
+    arrays: Mapping[str, np.ndarray],
+    symbols: Mapping[str, int],
+    threads: int = 1,
+) -> str:
+    """Return the command that runs a program again, on copies that outlive this process."""
+    tools = require_toolchain(accelerator)
+    kept = Path(tempfile.mkdtemp(prefix="isamap-failed-"))
+    program = shutil.copy(path, kept / path.name)
+    (kept / "input").write_bytes(program_input(source, arrays, symbols, threads))
+    command = command_text([*located(tools.measure), str(program), str(kept / "cycles")])
+    there = f"cd {command_text([tools.folder])} && " if tools.folder else ""
+    return f"{there}{command} <{kept / 'input'} >{kept / 'output'}"
 
 
 def measured(

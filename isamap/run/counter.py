@@ -17,7 +17,7 @@ import numpy as np
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.run.arguments import check_arrays
-from isamap.run.board import WHAT, count_run
+from isamap.run.board import WHAT, count_run, to_repeat
 from isamap.run.build import require_toolchain
 from isamap.run.outcome import Crash
 
@@ -26,15 +26,16 @@ _SHARE = 4
 
 _MOST_RUNS = 1 << 20
 _STEP = 32
-# Runs that take longer than this are not made longer.
-_SECONDS = 2.0
+# Runs are not made longer than this, nor than half of what the description allows.
+_SECONDS = 4.0
 _IDLE_COUNTS = 5
 
 
 class Counter:
     """Counts the cycles that one program takes to compute on given arrays.
 
-    ``outputs`` are what it wrote when it first computed, None before.
+    ``outputs`` are what it wrote when it first computed, None before.  ``runs`` says how often it
+    computes in a run where counts are not exact; it grows, and may be set before the first sample.
     """
 
     def __init__(
@@ -49,12 +50,13 @@ class Counter:
         """ToolError if the description is not trusted, ArgumentsError if arrays do not fit."""
         check_arrays(source, arrays, symbols)
         self.path = path
-        self._at = require_toolchain(accelerator).measure_at
+        tools = require_toolchain(accelerator)
+        self._at, self._longest = tools.measure_at, min(_SECONDS, tools.seconds / 2)
         self._program = path, source, accelerator, arrays, symbols, threads
         self._idle: list[float] = []
         self._once: list[float] = []
         self._exact: float | None = None
-        self._runs = 0
+        self.runs, self._is_settled = 1, False
         self.outputs: dict[str, np.ndarray] | None = None
 
     @property
@@ -67,28 +69,26 @@ class Counter:
 
         ToolError if the command cannot be started.
         """
-        found = self._count(1)
-        if isinstance(found, Crash):
-            return found
-        self._once.append(found)
-        return None
+        return self._take(self._once, 1)
+
+    def to_repeat(self) -> str:
+        """Return the command that repeats a run, on copies that outlive this process."""
+        return to_repeat(*self._program)
 
     def sample(self) -> float | Crash:
         """Return the cycles of computing once; ToolError if the command cannot be started."""
-        if self._runs == 0 and (crash := self._begin()) is not None:
+        if not self._idle and (crash := self._begin()) is not None:
             return crash
         if self._exact is not None:
             return self._exact
-        computing = self._count(self._runs)
+        if len(self._idle) < _IDLE_COUNTS and (crash := self._take(self._idle, 0)) is not None:
+            return crash
+        # What disturbs a count adds to it.
+        rest = min(self._idle)
+        computing = self._count(self.runs) if self._is_settled else self._settle(rest)
         if isinstance(computing, Crash):
             return computing
-        if len(self._idle) < _IDLE_COUNTS:
-            idle = self._count(0)
-            if isinstance(idle, Crash):
-                return idle
-            self._idle.append(idle)
-        rest = median(self._idle)
-        return (computing - rest) / self._runs if computing > rest else self._level(computing, rest)
+        return (computing - rest) / self.runs if computing > rest else self._level(computing, rest)
 
     def typical(self, most: int, seconds: float) -> float | Crash:
         """Return the median of up to ``most`` samples, as many as begin within ``seconds``."""
@@ -102,30 +102,38 @@ class Counter:
         return median(samples)
 
     def _begin(self) -> Crash | None:
-        """Find out whether counts are exact, and how often to compute in a run if they are not."""
+        """Find out whether counts are exact."""
         for taken, runs in ((self._once, 1), (self._idle, 0)):
             while len(taken) < 2:
-                found = self._count(runs)
-                if isinstance(found, Crash):
-                    return found
-                taken.append(found)
-        (one, other), rest = self._once[:2], median(self._idle)
-        if one == other and self._idle[0] == self._idle[1] and one > rest:
+                if (crash := self._take(taken, runs)) is not None:
+                    return crash
+        (one, other), (rest, again) = self._once[:2], self._idle
+        if one == other and rest == again and one > rest:
             self._exact = one - rest
-        runs, computing, start = 1, min(one, other), 0.0
-        while self._exact is None and computing - rest < _SHARE * rest and runs < _MOST_RUNS:
-            if start and monotonic() - start > _SECONDS:
-                break
-            each = max(computing - rest, rest / _STEP) / runs
-            runs = min(_MOST_RUNS, runs * _STEP, max(2 * runs, int(1.2 * _SHARE * rest / each)))
+        return None
+
+    def _settle(self, rest: float) -> float | Crash:
+        """Find out how often to compute in a run; return the count of the last one."""
+        self._is_settled = True
+        while True:
             start = monotonic()
-            found = self._count(runs)
-            if isinstance(found, Crash):
-                return found
-            computing = found
-        if computing <= rest:
-            return self._level(computing, rest)
-        self._runs = runs
+            one, other = self._count(self.runs), self._count(self.runs)
+            if isinstance(one, Crash) or isinstance(other, Crash):
+                return one if isinstance(one, Crash) else other
+            computing = min(one, other)
+            # So many times as often there is still time for.
+            taken = (monotonic() - start) / 2
+            room = min(_STEP, int(self._longest / taken), _MOST_RUNS // self.runs)
+            if room < 2 or computing - rest >= _SHARE * rest:
+                return computing
+            wanted = 1.5 * _SHARE * rest / max(computing - rest, rest / _STEP)
+            self.runs *= min(room, max(2, int(wanted)))
+
+    def _take(self, counts: list[float], runs: int) -> Crash | None:
+        found = self._count(runs)
+        if isinstance(found, Crash):
+            return found
+        counts.append(found)
         return None
 
     def _level(self, computing: float, rest: float) -> Crash:

@@ -21,8 +21,8 @@ from isamap.run.board import WHAT, count_run, to_repeat
 from isamap.run.build import require_toolchain
 from isamap.run.outcome import Crash
 
-_SHARE = 4
-"""Computing takes so many times what the rest takes, where counts differ from run to run."""
+_SHARE, _CLEAR = 2, 20
+"""Where counts differ, computing takes so many times what the rest does, and its variation."""
 
 _MOST_RUNS = 1 << 20
 _STEP = 32
@@ -115,6 +115,7 @@ class Counter:
     def _settle(self, rest: float) -> float | Crash:
         """Find out how often to compute in a run; return the count of the last one."""
         self._is_settled = True
+        enough = max(_SHARE * rest, _CLEAR * (max(self._idle) - rest))
         while True:
             start = monotonic()
             one, other = self._count(self.runs), self._count(self.runs)
@@ -124,10 +125,9 @@ class Counter:
             # So many times as often there is still time for.
             taken = (monotonic() - start) / 2
             room = min(_STEP, int(self._longest / taken), _MOST_RUNS // self.runs)
-            if room < 2 or computing - rest >= _SHARE * rest:
+            if room < 2 or computing - rest >= enough:
                 return computing
-            wanted = 1.5 * _SHARE * rest / max(computing - rest, rest / _STEP)
-            self.runs *= min(room, max(2, int(wanted)))
+            self.runs *= min(room, max(2, int(1.5 * enough / max(computing - rest, 1))))
 
     def _take(self, counts: list[float], runs: int) -> Crash | None:
         found = self._count(runs)

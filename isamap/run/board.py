@@ -114,7 +114,8 @@ def measured(
                 f"cannot start {command[0]}: {error.strerror}",
                 tools.measure_at,
                 f"it is {WHAT} of the description's toolchain"
-                + (f", started in {folder}" if folder else ""),
+                + (f", started in {folder}" if folder else "")
+                + ("; each word is an item of a list: [sh, run.sh]" * (" " in tools.measure[0])),
             )
         ) from error
     return finished, command_text(command)

@@ -58,6 +58,14 @@ def test_a_command_that_is_not_there_is_named(
     golden(GOLDEN / "not_there.txt", _settled(done.err, tmp_path))
 
 
+def test_a_text_is_no_list_of_words(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
+    mine = board(tmp_path, RIGHT, command="sh measure.sh")
+    done = isamap("map", matmul, "--hw", mine, "--trust", "--no-proof")
+    assert done.code == 5
+    assert "cannot start sh measure.sh" in done.err
+    assert "each word is an item of a list: [sh, run.sh]" in done.err
+
+
 def test_a_failure_can_be_repeated_by_hand(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
     from isamap.run.process import run_limited
 

@@ -44,5 +44,5 @@ def test_it_is_the_correlation_of_ranks(found: list[tuple[float, float]]) -> Non
         for own in (ones, others)
     ]
     assert result is not None
-    assert isclose(result, float(np.corrcoef(ranks)[0, 1]), abs_tol=1e-12)
+    assert isclose(result, float(np.corrcoef(np.array(ranks))[0, 1]), abs_tol=1e-12)
     assert rank_correlation(others, ones) == result

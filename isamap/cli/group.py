@@ -17,6 +17,7 @@ _COMMANDS = {
     "match": ("isamap.cli.match", "List the legal mappings of a kernel; nothing is scheduled."),
     "explain": ("isamap.cli.explain", "Explain why instructions match a kernel, or do not."),
     "prove": ("isamap.cli.prove", "Prove a mapping and its code, or check a saved proof."),
+    "measure": ("isamap.cli.measure", "Measure schedules beside what was predicted of them."),
     "replay": ("isamap.cli.replay", "Run a logged search again, on its own measurements."),
     "check": ("isamap.cli.check", "Check kernels and hardware descriptions; nothing is run."),
     "targets": ("isamap.cli.targets", "Fetch and list compilers and emulators of other machines."),

@@ -113,13 +113,22 @@ def free_kernel_options(command: _F) -> _F:
 
 
 def _with_kernel(command: _F, required: bool, hardware: bool = True) -> _F:
+    path = click.argument(
+        "path",
+        metavar="KERNEL.ir" if required else "[KERNEL.ir]",
+        required=required,
+        type=click.Path(path_type=Path),
+    )
+    return path(_with_machine(command, hardware))
+
+
+def machine_options(command: _F) -> _F:
+    """Add --hw, --set, --kernel and --trust, for a command that takes several files."""
+    return _with_machine(command, hardware=True)
+
+
+def _with_machine(command: _F, hardware: bool) -> _F:
     decorators = [
-        click.argument(
-            "path",
-            metavar="KERNEL.ir" if required else "[KERNEL.ir]",
-            required=required,
-            type=click.Path(path_type=Path),
-        ),
         click.option(
             "--hw",
             "hardware",
@@ -151,8 +160,8 @@ def _with_kernel(command: _F, required: bool, hardware: bool = True) -> _F:
     return command
 
 
-def run_options(command: _F) -> _F:
-    """Add --tune and what belongs to it, --schedule, --seed, --threads, --simulate, --rewrite."""
+def measure_options(command: _F) -> _F:
+    """Add --seed, --threads, --simulate and --rewrite."""
     decorators = [
         click.option(
             "--rewrite",
@@ -160,22 +169,6 @@ def run_options(command: _F) -> _F:
             default="all",
             help="Rules that may rewrite the kernel before it is mapped: all of them, none, or the "
             "named ones (see docs/rewrites.md).",
-        ),
-        click.option(
-            "--schedule",
-            "written",
-            type=click.Path(path_type=Path, dir_okay=False),
-            metavar="FILE",
-            help="Take the schedule that is written in FILE, which --save-schedule makes and which "
-            "can be written by hand (see docs/scheduling.md); what it leaves out is as without "
-            "it. With --tune the search begins there.",
-        ),
-        click.option(
-            "--tune",
-            type=BudgetType(),
-            metavar="N|30s",
-            help="Look for a better schedule: 50 trials, or 30s (2m, 1h) of time. Candidates are "
-            "timed where the code runs natively, and judged by the cost model where not.",
         ),
         click.option(
             "--seed",
@@ -197,6 +190,32 @@ def run_options(command: _F) -> _F:
             "--simulate",
             is_flag=True,
             help="Run on the simulator of the description, however long it takes.",
+        ),
+    ]
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+def run_options(command: _F) -> _F:
+    """Add those of measuring, --schedule, and --tune with what belongs to it."""
+    decorators = [
+        click.option(
+            "--schedule",
+            "written",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="Take the schedule that is written in FILE, which --save-schedule makes and which "
+            "can be written by hand (see docs/scheduling.md); what it leaves out is as without "
+            "it. With --tune the search begins there.",
+        ),
+        click.option(
+            "--tune",
+            type=BudgetType(),
+            metavar="N|30s",
+            help="Look for a better schedule: 50 trials, or 30s (2m, 1h) of time. Candidates are "
+            "timed where the code runs natively, counted where the description has a measuring "
+            "command, and judged by the cost model where neither is so.",
         ),
         click.option(
             "--records",
@@ -245,7 +264,7 @@ def run_options(command: _F) -> _F:
     ]
     for decorate in reversed(decorators):
         command = decorate(command)
-    return command
+    return measure_options(command)
 
 
 @dataclass(frozen=True, slots=True)

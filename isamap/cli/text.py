@@ -228,6 +228,7 @@ def _placement_lines(report: Report) -> list[str]:
 def _result_lines(report: Report) -> list[str]:
     return [
         *wrap(f"run       {_run_text(report)}", "", " " * 10),
+        *_predicted_lines(report),
         *wrap(f"check     {_check_text(report)}", "", " " * 10),
         *_proof_lines(report),
     ]
@@ -252,6 +253,12 @@ def _run_text(report: Report) -> str:
             )
         case "program":
             return f"compiled with {execution.compiler}, ran as a program{sizes}"
+        case "measured":
+            assert execution.cycles is not None
+            return (
+                f"compiled with {execution.compiler}, ran by the description's measuring "
+                f"command{sizes}: {short(execution.cycles)} cycles"
+            )
         case "simulated":
             cycles = "" if execution.cycles is None else f", {short(execution.cycles)} cycles"
             return f"simulated{sizes}{cycles}, because {_reason(report)}"
@@ -259,6 +266,23 @@ def _run_text(report: Report) -> str:
             return click.style(f"failed{sizes}: {_reason(report)}", fg="red")
         case "none":
             return f"not run: {_reason(report)}"
+
+
+def _predicted_lines(report: Report) -> list[str]:
+    """Return the estimate and the bound beside what a run took."""
+    if (found := report.prediction) is None:
+        return []
+    word = "simulated" if report.execution.way == "simulated" else "measured"
+    at = ""
+    if report.execution.way == "native":
+        at = f" at {float(report.result.accelerator.clock) / 1e9:.3g} GHz"
+    times = found.estimate / found.measured
+    text = f"predicted {short(found.estimate)} cycles, {times:.3g} times the "
+    text += f"{short(found.measured)} {word}{at}"
+    if found.bound is not None:
+        reached = found.bound / found.measured
+        text += f"; bound {short(found.bound)} ({found.by}), {reached:.0%} of those {word}"
+    return wrap(text, "", " " * 10)
 
 
 def _reason(report: Report) -> str:

@@ -1,6 +1,7 @@
 """What a search did, as text: how many schedules, how the best compares, where it is kept."""
 
 from isamap.cli.tables import duration, short, table, wrap
+from isamap.pipeline.correlation import LEAST
 from isamap.pipeline.result import FrontRow, Limits, Tuning
 
 _UNITS = {"size": "bytes", "memory": "bytes"}
@@ -23,6 +24,8 @@ def tuning_lines(tuning: Tuning | None) -> list[str]:
         lines += _lines(" " * 10 + _beside(tuning))
     if tuning.changes:
         lines += _lines(" " * 10 + f"unlike the first schedule: {', '.join(tuning.changes)}")
+    if tuning.compared:
+        lines += _lines(" " * 10 + _correlation(tuning))
     if tuning.learned:
         lines += _lines(" " * 10 + f"learned model: {tuning.learned}")
     if tuning.place not in ("", "memory"):
@@ -73,6 +76,16 @@ def _beside(tuning: Tuning) -> str:
     return text if tuning.proved else f"{text}, which may be chance"
 
 
+def _correlation(tuning: Tuning) -> str:
+    """Return how well the model orders what was measured."""
+    count = f"{tuning.compared} measured schedule{'s' * (tuning.compared != 1)}"
+    if tuning.correlation is not None:
+        return f"rank correlation of estimates and times {tuning.correlation:.2f}, of {count}"
+    if tuning.compared < LEAST:
+        return f"no rank correlation of estimates and times: {count}"
+    return f"no rank correlation: all estimates or all times are equal, of {count}"
+
+
 def _heading(tuning: Tuning, objective: str) -> str:
     if objective == "time":
         return "time/first" if tuning.measured else "cycles"
@@ -92,7 +105,8 @@ def _row(tuning: Tuning, row: FrontRow) -> list[str]:
 def _score(tuning: Tuning, score: float | None) -> str:
     if score is None:
         return "none"
-    return duration(score) if tuning.measured else f"{short(score)} cycles"
+    is_time = tuning.measured and not tuning.counted
+    return duration(score) if is_time else f"{short(score)} cycles"
 
 
 def _lines(text: str) -> list[str]:

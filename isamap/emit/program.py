@@ -1,7 +1,8 @@
 """The text of a program that computes a kernel once: arrays come in and go out through pipes.
 
-All numbers are little-endian.  Standard input: ``MAGIC``, then as int64 the thread count, the
-symbols and the number of elements of every parameter, then the content of the input arrays.
+All numbers are little-endian.  Standard input: ``MAGIC``, then as int64 the thread count, how many
+times to compute, the symbols and the number of elements of every parameter, then the content of the
+input arrays.  Computing often, or not at all, tells what computing takes.
 Standard output: ``MAGIC``, the function's result as int64 and, if that is 0, the content of the
 output arrays.  Arrays follow each other in the order of the parameters.
 """
@@ -92,6 +93,7 @@ def _main(source: CSource) -> str:
         "isamap_get(isamap_magic, 8, 1);",
         'if (memcmp(isamap_magic, "isamap1\\n", 8) != 0) return 101;',
         "const int isamap_threads = (int)isamap_get_number();",
+        "int64_t isamap_runs = isamap_get_number();",
         *(f"const int64_t {s} = isamap_get_number();" for s in symbols),
     ]
     for p in source.parameters:
@@ -109,7 +111,8 @@ def _main(source: CSource) -> str:
         *([] if source.ahead is None else _ahead(source.entry, source.ahead)),
         f"const size_t isamap_bytes = {source.entry}_workspace({arguments});",
         "void *isamap_space = isamap_bytes ? isamap_room_for(isamap_bytes) : NULL;",
-        f"if (isamap_result == 0) isamap_result = {source.entry}("
+        "for (; isamap_runs > 0 && isamap_result == 0; --isamap_runs)",
+        f"    isamap_result = {source.entry}("
         + ", ".join([*pointers, *symbols, *(["isamap_prepared"] if source.ahead else [])])
         + ", isamap_space, isamap_threads);",
         'fwrite("isamap1\\n", 1, 8, stdout);',

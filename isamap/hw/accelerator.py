@@ -22,6 +22,9 @@ StorageKind = Literal["registers", "scratchpad", "cache", "memory", "immediate"]
 LINE = 64
 """Bytes of a cache's line, where the description does not say."""
 
+RUN_SECONDS = 60
+"""How long a program may run on an emulator or a board, where the description does not say."""
+
 
 @dataclass(frozen=True, slots=True)
 class Storage:
@@ -149,9 +152,12 @@ class Toolchain:
 
     ``compiler`` is an argument list, the program first; ``flags`` are added to it; ``shared`` and
     ``program`` are the flags that make a shared library and an executable.  ``runner`` is the
-    argument list before the program's path (an emulator), or empty.  ``start`` is C text of a
-    program without a C library, or empty: how it reads, writes, ends and begins.  ``headers`` are
-    included, ``prelude`` is C text put after them.
+    argument list before the program's path (an emulator), or empty.  ``measure`` is that of a
+    command that runs a program and counts its cycles, or empty; the description names it at
+    ``measure_at``, and it runs in the description's ``folder`` ('' for a shipped one: wherever the
+    caller is).  ``seconds`` are what one run by either may take.  ``start`` is C text of a program
+    without a C library, or empty: how it reads, writes, ends and begins.  ``headers`` are included,
+    ``prelude`` is C text put after them.
     """
 
     compiler: tuple[str, ...]
@@ -159,6 +165,10 @@ class Toolchain:
     shared: tuple[str, ...] = ("-shared", "-fPIC")
     program: tuple[str, ...] = ()
     runner: tuple[str, ...] = ()
+    measure: tuple[str, ...] = ()
+    measure_at: Span | None = field(default=None, compare=False, repr=False)
+    folder: str = ""
+    seconds: int = RUN_SECONDS
     start: str = ""
     headers: tuple[str, ...] = ()
     prelude: str = ""

@@ -8,7 +8,15 @@ from fractions import Fraction
 from pathlib import Path
 
 from isamap.diagnostics import Collector, HardwareError, IsamapError, Source, Span, fail
-from isamap.hw.accelerator import Accelerator, Entry, Storage, StorageKind, Toolchain, Unit
+from isamap.hw.accelerator import (
+    RUN_SECONDS,
+    Accelerator,
+    Entry,
+    Storage,
+    StorageKind,
+    Toolchain,
+    Unit,
+)
 from isamap.hw.check import (
     Machine,
     check_entry,
@@ -61,7 +69,7 @@ def load_hardware(name_or_path: str, trust: bool = False) -> Accelerator:
     parameters = settle([file.root for file in files], given)
     values = {parameter.name: parameter.value for parameter in parameters}
     chain = tuple(read_document(file.source, file.root, values) for file in files)
-    return _build(chain, parameters, trust or folder is None)
+    return _build(chain, parameters, folder, trust or folder is None)
 
 
 # --- finding --------------------------------------------------------------------------------------
@@ -132,14 +140,17 @@ def _parent(wanted: str, folder: Path | None, span: Span) -> tuple[Source, Path 
 
 # --- building -------------------------------------------------------------------------------------
 def _build(
-    chain: tuple[Document, ...], parameters: tuple[Parameter, ...], trusted: bool
+    chain: tuple[Document, ...],
+    parameters: tuple[Parameter, ...],
+    folder: Path | None,
+    trusted: bool,
 ) -> Accelerator:
     collector = Collector()
     own = chain[0].model
     storages = _merge_storages(chain, collector)
     units = {name: n for document in reversed(chain) for name, n in document.model.units.items()}
     merged = _merged_units(chain, units, collector)
-    toolchain = _merge_toolchain(chain, collector)
+    toolchain = _merge_toolchain(chain, folder, collector)
     clock = _inherited(chain, "clock")
     if clock is None:
         collector.add(fail("E105", "'clock' is missing", chain[0].root.span))
@@ -270,7 +281,9 @@ def _merged_units(
     return merged
 
 
-def _merge_toolchain(chain: tuple[Document, ...], collector: Collector) -> Toolchain | None:
+def _merge_toolchain(
+    chain: tuple[Document, ...], folder: Path | None, collector: Collector
+) -> Toolchain | None:
     """Headers, prelude and the flags of one compiler add up, the most basic first.
 
     The rest is the nearest given.
@@ -284,12 +297,20 @@ def _merge_toolchain(chain: tuple[Document, ...], collector: Collector) -> Toolc
         message = "'compiler' is missing"
         collector.add(fail("E105", message, given[0][0].span("toolchain")))
     own = next((n for n, m in enumerate(models, 1) if m.compiler is not None), len(models))
+    measure, place = next(
+        ((m.measure, d.span("toolchain", "measure")) for d, m in given if m.measure is not None),
+        ((), None),
+    )
     return Toolchain(
         compiler=compiler or (),
         flags=_sum(models[:own], "flags"),
         shared=next((m.shared for m in models if m.shared is not None), ("-shared", "-fPIC")),
         program=next((m.program for m in models if m.program is not None), ()),
         runner=next((m.runner for m in models if m.runner is not None), ()),
+        measure=measure,
+        measure_at=place,
+        folder="" if folder is None else str(folder.resolve()),
+        seconds=next((m.seconds for m in models if m.seconds is not None), RUN_SECONDS),
         start=next((m.start for m in models if m.start is not None), ""),
         headers=tuple(dict.fromkeys(_sum(models, "headers"))),
         prelude="\n".join(m.prelude.strip("\n") for m in reversed(models) if m.prelude),

@@ -25,14 +25,17 @@ def cpu_features() -> frozenset[str]:
 
 
 def runnable(accelerator: Accelerator) -> str | None:
-    """Return why native code for a description cannot run here, or None if it can."""
+    """Return why code for a description cannot run here, or None if it can.
+
+    A command that measures is taken to work: where it does not, what it says tells more.
+    """
     toolchain = accelerator.toolchain
     if toolchain is None:
         return f"{accelerator.name} has no toolchain"
-    if toolchain.runner:
+    if toolchain.runner and not toolchain.measure:
         if find_tool(toolchain.runner[0]) is None:
             return f"the runner '{toolchain.runner[0]}' is not installed"
-    else:
+    elif not toolchain.measure:
         missing = [f for f in accelerator.features if f not in cpu_features()]
         if missing:
             return f"this CPU lacks {', '.join(missing)}"
@@ -49,7 +52,7 @@ def best_shipped() -> str:
         chain = _chain(name)
         # A description without a toolchain of its own inherits one, or is simulated only.
         features = chain[0].get("features", [])
-        compiles = "toolchain" in chain[0] and not _runner(chain)
+        compiles = "toolchain" in chain[0] and not _runs_elsewhere(chain)
         if compiles and present.issuperset(features) and len(features) > most:
             best, most = name, len(features)
     return best
@@ -63,7 +66,10 @@ def _chain(name: str) -> list[Content]:
     return chain
 
 
-def _runner(chain: list[Content]) -> object:
-    """Return the nearest runner, None if there is none."""
+def _runs_elsewhere(chain: list[Content]) -> bool:
+    """Return whether the nearest runner or measuring command is one."""
     tools = [content.get("toolchain", {}) for content in chain]
-    return next((own["runner"] for own in tools if "runner" in own), None)
+    nearest = (
+        next((own[field] for own in tools if field in own), None) for field in ("runner", "measure")
+    )
+    return any(nearest)

@@ -334,6 +334,12 @@ class ToolchainModel(Model):
     shared: Words | None = Field(None, description="make a shared library")
     program: Words | None = Field(None, description="make an executable")
     runner: Words | None = Field(None, description="put before the executable's path")
+    measure: Words | None = Field(
+        None, description="runs an executable and counts its cycles; see docs/targets.md"
+    )
+    seconds: Count | None = Field(
+        None, description="how long a run by 'runner' or 'measure' may take; 60 unless given"
+    )
     start: Text | None = Field(
         None,
         description="C text of an executable without a C library: isamap_read, isamap_write, "

@@ -1,4 +1,4 @@
-"""Running a mapped kernel: in a worker process, as a program, or on the simulator."""
+"""Running a mapped kernel: in a worker process, as a program, measured, or on the simulator."""
 
 import shlex
 from collections.abc import Mapping
@@ -19,6 +19,7 @@ from isamap.pipeline.result import Arrays, Execution, Result
 from isamap.pipeline.sizes import shape_of
 from isamap.pipeline.way import Choice, run_seconds
 from isamap.run.build import build_program, build_shared
+from isamap.run.counter import Counter
 from isamap.run.outcome import Crash
 from isamap.run.program import run_program
 from isamap.run.worker import Limits, Loaded, Worker
@@ -26,6 +27,8 @@ from isamap.sim.run import SimulationFault, simulate
 
 # Timed runs after the first: enough for a median, short enough not to be waited for.
 _REPEATS, _TIMED_SECONDS = 5, 0.5
+# A board is farther away than a library.
+_MEASURED_SECONDS = 5.0
 
 
 def build(result: Result, choice: Choice, clock: Clock) -> Path | None:
@@ -34,7 +37,7 @@ def build(result: Result, choice: Choice, clock: Clock) -> Path | None:
         case "native":
             with clock.stage("compile"):
                 return build_shared(_source(result), result.accelerator)
-        case "program":
+        case "program" | "measured":
             with clock.stage("compile"):
                 return build_program(_source(result), result.accelerator)
         case "simulated" | "none":
@@ -65,6 +68,9 @@ def execute(
         case "program":
             assert built is not None
             return _program(result, built, arrays, symbols, threads, clock)
+        case "measured":
+            assert built is not None
+            return _measured(result, built, arrays, symbols, threads, clock, timed)
         case "simulated":
             return _simulated(result, choice, arrays, symbols, clock)
         case "none":
@@ -119,6 +125,32 @@ def _program(
         "program",
         symbols=symbols,
         outputs=_outcome(result, outcome),
+        compiler=_compiler(result.accelerator),
+    )
+
+
+def _measured(
+    result: Result,
+    built: Path,
+    arrays: Mapping[str, np.ndarray],
+    symbols: Mapping[str, int],
+    threads: int,
+    clock: Clock,
+    timed: bool,
+) -> Execution:
+    counter = Counter(built, _source(result), result.accelerator, arrays, symbols, threads)
+    with clock.stage("measure"):
+        cycles: float | Crash | None = counter.run()
+        if cycles is None and timed:
+            cycles = counter.typical(_REPEATS, _MEASURED_SECONDS)
+    if isinstance(cycles, Crash):
+        command = cycles.command and counter.to_repeat()
+        raise _failed(result, replace(cycles, command=command))
+    return Execution(
+        "measured",
+        symbols=symbols,
+        outputs=counter.outputs,
+        cycles=cycles,
         compiler=_compiler(result.accelerator),
     )
 

@@ -67,6 +67,7 @@ def report_facts(report: Report) -> Facts:
             "seconds": execution.seconds,
             "cycles": execution.cycles,
         },
+        "predicted": _predicted(report),
         "proof": proof_facts(report.certificate),
         "checked": check is not None and check.ok,
         "checked_outputs": check.outputs if check else 0,
@@ -252,6 +253,10 @@ def _estimate(result: Result) -> Facts:
     }
 
 
+def _predicted(report: Report) -> Facts | None:
+    return None if report.prediction is None else asdict(report.prediction)
+
+
 def _prepared(result: Result) -> Facts | None:
     if (found := result.preparation) is None:
         return None
@@ -284,6 +289,9 @@ def _tuning(result: Result) -> Facts | None:
         "learned": tuning.learned,
         "objectives": list(tuning.objectives),
         "model": _limits(tuning.limits),
+        "counted": tuning.counted,
+        "correlation": tuning.correlation,
+        "compared": tuning.compared,
         "front": [
             {"values": list(row.values), "changes": list(row.changes)} for row in tuning.front
         ],

@@ -1,6 +1,7 @@
 """How near a schedule is to what its machine can do, by the analytical model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statement_kernel, statements_ahead
@@ -13,6 +14,14 @@ from isamap.schedule.schedule import Schedule, StatementSchedule
 from isamap.schedule.shape import read_shape
 from isamap.schedule.tilings import expected, loops_of, proved, tilings
 from isamap.schedule.treatment import inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Cycles that no schedule undercuts, on all threads together, and what limits it."""
+
+    cycles: float
+    by: str
 
 
 def limits(
@@ -56,21 +65,42 @@ def limits(
         tiled += min(reached)
     if not models:
         return None
-    local = {buffer.name for buffer in kernel.buffers if buffer.role == "local"}
-    parts = least(models, local)
-    by = max(parts, key=lambda name: parts[name])
-    bound = parts[by] / threads
-    part = bound / cycles if cycles else None
+    bound = _bound(kernel, models, threads)
+    part = bound.cycles / cycles if cycles else None
     known = optimum is not None and lowest > 0
     return Limits(
-        bound,
-        by,
+        bound.cycles,
+        bound.by,
         own / threads,
-        max(tiled / threads, bound),
+        max(tiled / threads, bound.cycles),
         optimum if known else None,
         lowest if known else None,
         part,
     )
+
+
+def least_cycles(
+    kernel: Kernel,
+    hardware: Accelerator,
+    schedule: Schedule,
+    symbols: Mapping[str, int],
+    threads: int,
+) -> Bound | None:
+    """Return the bound of :func:`limits` by itself, None where nothing is left to a call."""
+    first = statements_ahead(kernel)
+    models = [
+        _modelled(kernel, hardware, scheduled, symbols)
+        for number, scheduled in enumerate(schedule.statements)
+        if number not in first
+    ]
+    return _bound(kernel, models, threads) if models else None
+
+
+def _bound(kernel: Kernel, models: Sequence[Modelled], threads: int) -> Bound:
+    local = {buffer.name for buffer in kernel.buffers if buffer.role == "local"}
+    parts = least(models, local)
+    by = max(parts, key=lambda name: parts[name])
+    return Bound(parts[by] / threads, by)
 
 
 def _modelled(

@@ -53,19 +53,7 @@ def map_kernel(
     options = options or Options()
     clock = Clock(tell)
     symbols = dict.fromkeys(kernel.symbols, TYPICAL_SIZE)
-    if options.schedule is not None:
-        with clock.stage("schedule"):
-            arranged = arrange_written(kernel, hardware, options.schedule, options, symbols, tell)
-            unmapped, found = arranged.kernel, arranged.enumerations
-    else:
-        with clock.stage("match"):
-            unmapped, found = kernel, _enumerations(kernel, hardware, options.instruction)
-        with clock.stage("schedule"):
-            arranged = arrange(kernel, hardware, found, options, symbols, tell)
-    if (choice := arranged.choice) is None:
-        raise nothing(unmapped, hardware, found, arranged.refused)
-    if options.instruction and not uses(choice.schedule, options.instruction):
-        raise _unused(kernel, hardware, options.instruction)
+    arranged, choice = arrange_kernel(kernel, hardware, options, clock)
     mapped = arranged.kernel
     schedule, lowered, cost, tuning = choice.schedule, choice.lowered, choice.estimate, None
     if options.tune:
@@ -78,7 +66,7 @@ def map_kernel(
                 schedule, lowered = tuned.best.schedule, tuned.best.lowered
                 cost = estimate(lowered, hardware, symbols)
     with clock.stage("emit"):
-        source, no_c = _emit(mapped, hardware, lowered)
+        source, no_c = emitted(mapped, hardware, lowered)
     return Result(
         kernel,
         mapped,
@@ -94,6 +82,30 @@ def map_kernel(
         no_c,
         dict(clock.seconds),
     )
+
+
+def arrange_kernel(
+    kernel: Kernel, hardware: Accelerator, options: Options, clock: Clock
+) -> tuple[Arranged, Choice]:
+    """Return what is mapped, and the first choice of mappings and schedule.
+
+    Raises what :func:`map_kernel` raises where there is none.
+    """
+    symbols, tell = dict.fromkeys(kernel.symbols, TYPICAL_SIZE), clock.tell
+    if options.schedule is not None:
+        with clock.stage("schedule"):
+            arranged = arrange_written(kernel, hardware, options.schedule, options, symbols, tell)
+            unmapped, found = arranged.kernel, arranged.enumerations
+    else:
+        with clock.stage("match"):
+            unmapped, found = kernel, _enumerations(kernel, hardware, options.instruction)
+        with clock.stage("schedule"):
+            arranged = arrange(kernel, hardware, found, options, symbols, tell)
+    if (choice := arranged.choice) is None:
+        raise nothing(unmapped, hardware, found, arranged.refused)
+    if options.instruction and not uses(choice.schedule, options.instruction):
+        raise _unused(kernel, hardware, options.instruction)
+    return arranged, choice
 
 
 def nothing(
@@ -251,7 +263,7 @@ def _why(
     return text
 
 
-def _emit(
+def emitted(
     kernel: Kernel, hardware: Accelerator, lowered: LoweredKernel
 ) -> tuple[CSource | None, str]:
     """Return the C, or None and the reason why there is none."""

@@ -9,6 +9,7 @@ from isamap.ir.nodes import Kernel
 from isamap.pipeline.execute import build, execute
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Clock, Options
+from isamap.pipeline.predicted import predicted
 from isamap.pipeline.prove import QUICK, prove_result
 from isamap.pipeline.result import Arrays, Check, Execution, Report, Result
 from isamap.pipeline.sizes import Symbols, sample_symbols
@@ -24,10 +25,10 @@ def make_report(
 ) -> Report:
     """Map a kernel, run it on random inputs and compare with the reference interpreter.
 
-    Runs natively, as a program or on the simulator, whichever the description and this machine
-    allow; where none is affordable the report says why.  A result that differs, a compiler that
-    refuses the code and code that crashes are reported, not raised.  Raises NoMappingError, and
-    VerifyError for an access that the inputs lead out of bounds.
+    Runs natively, by the measuring command, as a program or on the simulator, whichever the
+    description and this machine allow; where none is affordable the report says why.  A result that
+    differs, a compiler that refuses the code and code that crashes are reported, not raised.
+    Raises NoMappingError, and VerifyError for an access that the inputs lead out of bounds.
     """
     options, clock = options or Options(), clock or Clock()
     result = map_kernel(kernel, hardware, options, clock.tell)
@@ -43,8 +44,9 @@ def make_report(
         fault, check, unchecked = error, None, "not run to its end"
         symbols = sample_symbols(result.kernel, result.lowered)
         execution = Execution("failed", error.diagnostics[0].message, symbols=symbols)
+    prediction = predicted(result, execution, options.threads)
     seconds = {**clock.seconds, "total": clock.total()}
-    return Report(result, execution, check, unchecked, seconds, fault, certificate)
+    return Report(result, execution, check, unchecked, seconds, fault, certificate, prediction)
 
 
 def _run_and_check(

@@ -27,7 +27,7 @@ from isamap.schedule.schedule import Schedule
 if TYPE_CHECKING:
     from isamap.run.callable import Compiled
 
-Way: TypeAlias = Literal["native", "program", "simulated", "none"]
+Way: TypeAlias = Literal["native", "measured", "program", "simulated", "none"]
 Arrays: TypeAlias = dict[str, np.ndarray]
 
 
@@ -115,7 +115,10 @@ class Tuning:
     measured.  ``changes`` are the choices in which the best differs from the first.  The study
     called ``study`` is kept at ``place``, measurements in the file ``records``; ``learned`` says
     whether those of earlier searches ordered the candidates.  ``front`` has several objectives.
-    ``limits`` are those of the best.
+    ``limits`` are those of the best.  ``counted`` says that the description's measuring command
+    counted cycles: ``best`` and ``first`` are cycles then.  ``correlation`` says how much the
+    ``compared`` candidates' order by the cost model is that by measurement, from -1 to 1; None
+    where that has no answer.
     """
 
     trials: int
@@ -139,6 +142,9 @@ class Tuning:
     learned: str = ""
     front: tuple[FrontRow, ...] = ()
     limits: Limits | None = None
+    counted: bool = False
+    correlation: float | None = None
+    compared: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +240,8 @@ class Execution:
     """How a mapped kernel was run.
 
     ``reason`` says why not natively, for the other ways; of 'failed', what went wrong.
-    ``seconds`` is the median of a few timed runs of native code, ``cycles`` what the simulator
-    counted.
+    ``seconds`` is the median of a few timed runs of native code, ``cycles`` what the simulator or
+    the description's measuring command counted.
     """
 
     way: Way | Literal["failed"]
@@ -246,6 +252,21 @@ class Execution:
     seconds: float | None = None
     cycles: float | None = None
     compiler: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Cycles that were predicted of a run, beside those that it took.
+
+    ``estimate`` is that of the schedule on one core.  No schedule takes less than ``bound`` on all
+    threads together, because of ``by`` (None: nothing is left to a call).  ``measured`` are those
+    that were counted, or the seconds of a native run at the description's clock.
+    """
+
+    estimate: float
+    bound: float | None
+    by: str
+    measured: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +290,7 @@ class Report:
     ``check`` is None, and ``unchecked`` the reason, where nothing was run or the interpreter would
     take too long.  ``fault`` is why the compiler, the runner or the code itself failed.
     ``certificate`` is what could be proved in a fraction of a second (None: not asked for).
+    ``prediction`` is None where no run was timed.
     """
 
     result: Result
@@ -278,6 +300,7 @@ class Report:
     seconds: Mapping[str, float]
     fault: ToolError | None = None
     certificate: Certificate | None = None
+    prediction: Prediction | None = None
 
     @property
     def exit_code(self) -> int:

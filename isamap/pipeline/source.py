@@ -23,6 +23,21 @@ def load_kernel(
     return choose_kernel(load_module(Path(path), set or {}), str(path), name)
 
 
+def load_kernels(
+    path: str | Path, set: Mapping[str, int] | None = None, name: str | None = None
+) -> tuple[Kernel, ...]:
+    """Return all kernels of a file, at least one, or the one called ``name``.
+
+    Errors are those of :func:`load_kernel`.
+    """
+    from isamap.text.load import load_module  # Lark: not needed to print help
+
+    module = load_module(Path(path), set or {})
+    if name is None and module.kernels:
+        return module.kernels
+    return (choose_kernel(module, str(path), name),)
+
+
 def load_schedule(path: str | Path) -> WrittenSchedule:
     """Return the schedule of a file, for ``Options(schedule=...)``.
 

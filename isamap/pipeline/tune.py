@@ -17,6 +17,7 @@ from isamap.ir.statements import bind_extents
 from isamap.lower.choose import Choice
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.fragments.produce import Producers
+from isamap.pipeline.correlation import rank_correlation
 from isamap.pipeline.limits import limits
 from isamap.pipeline.memory import Memory
 from isamap.pipeline.options import Options, Tell
@@ -25,9 +26,12 @@ from isamap.pipeline.sizes import sample_symbols
 from isamap.pipeline.way import native_choice
 from isamap.schedule.space import Space, space
 from isamap_search.clock import Clock
+from isamap_search.counting import RULES as COUNTED_RULES
+from isamap_search.counting import Counting
 from isamap_search.machine import this_machine
 from isamap_search.objective import Candidate, Model
 from isamap_search.plan import Bench, Found, Order, Plan
+from isamap_search.race import Rules
 from isamap_search.sampling import default_sampler
 from isamap_search.settings import Place
 from isamap_search.study import search
@@ -58,38 +62,38 @@ def tune(
     assert options.tune is not None
     settings = options.search
     bound = bind_extents(kernel)
-    choices = space(
-        hardware,
-        bound,
-        choice.starts,
-        Producers(hardware),
-        options.threads,
-        choice.schedule,
-        choice.written,
-    )
     symbols = sample_symbols(kernel, choice.lowered) or {}
-    model = Model(kernel, hardware, choices, symbols)
-    measured = native_choice(hardware).way == "native" and not options.simulate
+    model = model_of(kernel, hardware, choice, symbols, options.threads)
+    choices = model.space
     sampler = settings.sampler or default_sampler(settings.objectives)
     replayed = read_log(settings.replayed) if settings.replayed else None
+    measured = native_choice(hardware).way in ("native", "measured") and not options.simulate
+    if replayed:  # by somebody who may trust less, on a machine that may have less
+        measured = bool(replayed[0].get("measured"))
+    counted = measured and hardware.toolchain is not None and bool(hardware.toolchain.measure)
     memory = Memory(model, options, symbols) if measured and not replayed else None
     identity = _identity(kernel, hardware, choices, choice.lowered, options, symbols, measured)
     place = Place() if replayed else _place(kernel, identity, options, measured)
-    plan = Plan(sampler, settings.objectives, place, identity, threads=options.threads)
+    rules = COUNTED_RULES if counted else Rules()
+    plan = Plan(sampler, settings.objectives, place, identity, rules, options.threads)
     with ExitStack() as stack:
         tape: Tape = Untaped()
         bench: Bench | None = None
-        clock: Clock | None = None
+        clock: Clock | Counting | None = None
         order: Order | None = memory.order if memory and memory.learned else None
         remembered = memory.remembered if memory else ()
         if replayed:
             header, events = replayed
             tape = Replay(events)
-            bench = _Nothing() if header.get("measured") else None
+            bench = _Nothing() if measured else None
             order = _as_given if header.get("recalled") else None
         elif measured:
             arrays = random_inputs(kernel, symbols, options.seed)
-            clock = stack.enter_context(Clock(kernel, hardware, arrays, symbols, options.threads))
+            threads = options.threads
+            if counted:
+                clock = Counting(kernel, hardware, arrays, symbols, threads)
+            else:
+                clock = stack.enter_context(Clock(kernel, hardware, arrays, symbols, threads))
             bench = clock
         if settings.log and not replayed:
             told = _header(written or kernel, hardware, options, sampler, measured)
@@ -110,7 +114,45 @@ def tune(
     if clock and clock.fault and found.best is None and found.trials:
         raise clock.fault
     reached = _limits(found, bound, hardware, symbols, options.threads)
-    return Tuned(found.best, replace(_tuning(found, plan, model, memory), limits=reached))
+    tuning = replace(_tuning(found, plan, model, memory), limits=reached)
+    return Tuned(found.best, _counted(tuning, hardware) if counted else tuning)
+
+
+def model_of(
+    kernel: Kernel,
+    hardware: Accelerator,
+    choice: Choice,
+    symbols: Mapping[str, int],
+    threads: int,
+) -> Model:
+    """Return what judges the schedules around a first choice."""
+    choices = space(
+        hardware,
+        bind_extents(kernel),
+        choice.starts,
+        Producers(hardware),
+        threads,
+        choice.schedule,
+        choice.written,
+    )
+    return Model(kernel, hardware, choices, symbols)
+
+
+def changes(model: Model, point: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the choices in which a point differs from the first schedule."""
+    return tuple(
+        f"{choice.name}={choice.options[number]}"
+        for choice, number, first in zip(model.space.choices, point, model.first, strict=True)
+        if number != first
+    )
+
+
+def _counted(tuning: Tuning, hardware: Accelerator) -> Tuning:
+    """Return the same with cycles in place of seconds at the description's clock."""
+    clock = float(hardware.clock)
+    first = None if tuning.first is None else tuning.first * clock
+    best = None if tuning.best is None else tuning.best * clock
+    return replace(tuning, first=first, best=best, counted=True)
 
 
 def _limits(
@@ -222,7 +264,8 @@ def _digest(text: str) -> str:
 
 def _tuning(found: Found, plan: Plan, model: Model, memory: Memory | None) -> Tuning:
     beside = found.beside
-    rows = tuple(FrontRow(scored.values, _changes(model, scored.point)) for scored in found.front)
+    compared = _compared(found, model)
+    rows = tuple(FrontRow(scored.values, changes(model, scored.point)) for scored in found.front)
     return Tuning(
         found.trials,
         found.failed,
@@ -238,19 +281,19 @@ def _tuning(found: Found, plan: Plan, model: Model, memory: Memory | None) -> Tu
         spread=beside.spread if beside else None,
         rounds=len(beside.samples) if beside else 0,
         proved=beside is not None and beside.verdict == "faster",
-        changes=_changes(model, found.best.point) if found.best else (),
+        changes=changes(model, found.best.point) if found.best else (),
         study=plan.place.name or "",
         place=str(plan.place),
         records=str(memory.records.path) if memory and memory.records else None,
         learned=memory.told if memory else "",
         front=rows,
+        correlation=rank_correlation(*compared) if found.measured else None,
+        compared=len(compared[0]) if found.measured else 0,
     )
 
 
-def _changes(model: Model, point: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the choices in which a point differs from the first schedule."""
-    return tuple(
-        f"{choice.name}={choice.options[number]}"
-        for choice, number, first in zip(model.space.choices, point, model.first, strict=True)
-        if number != first
-    )
+def _compared(found: Found, model: Model) -> tuple[list[float], list[float]]:
+    """Return what the model expects of the candidates with a score, and the scores."""
+    pairs = [(model.candidate(point), values[0]) for point, values in found.values]
+    known = [(candidate.cycles, time) for candidate, time in pairs if candidate is not None]
+    return [cycles for cycles, _ in known], [time for _, time in known]

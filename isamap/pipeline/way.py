@@ -1,4 +1,4 @@
-"""How a mapped kernel can be run: natively, as a program, on the simulator, or not at all."""
+"""How a mapped kernel can be run: natively, measured, as a program, on the simulator, or not."""
 
 import os
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from math import prod
 
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.native import runnable
+from isamap.ir.nodes import Kernel
 from isamap.lower.cost import estimate
 from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope, Token
 from isamap.pipeline.result import Result, Way
@@ -31,17 +32,29 @@ class Choice:
 
 def choose_way(result: Result, symbols: Mapping[str, int], simulate: bool) -> Choice:
     """Return how to run a mapped kernel at given sizes."""
-    if (size := array_bytes(result.kernel, symbols)) > min(ARRAY_BYTES, _memory() // _COPIES):
+    native = native_choice(result.accelerator, result.no_c)
+    return affordable(native, result.kernel, result.lowered, result.accelerator, symbols, simulate)
+
+
+def affordable(
+    native: Choice,
+    kernel: Kernel,
+    lowered: LoweredKernel,
+    accelerator: Accelerator,
+    symbols: Mapping[str, int],
+    simulate: bool,
+) -> Choice:
+    """Return ``native``, or ``none`` where that way takes too long or too much at given sizes."""
+    if (size := array_bytes(kernel, symbols)) > min(ARRAY_BYTES, _memory() // _COPIES):
         return Choice("none", f"its arrays take {size / (1 << 30):.3g} GiB")
     if simulate:
         return Choice("simulated", "--simulate asks for it")
-    native = native_choice(result.accelerator, result.no_c)
     if native.way != "simulated":
-        seconds = run_seconds(result, symbols)
+        seconds = estimate(lowered, accelerator, symbols).cycles / float(accelerator.clock)
         if seconds > RUN_SECONDS:
             return Choice("none", f"it is estimated to run for {seconds:.3g} s")
         return native
-    calls = call_count(result.lowered, symbols)
+    calls = call_count(lowered, symbols)
     if calls <= SIMULATED_CALLS:
         return native
     return Choice(
@@ -52,7 +65,11 @@ def choose_way(result: Result, symbols: Mapping[str, int], simulate: bool) -> Ch
 
 
 def native_choice(accelerator: Accelerator, no_c: str = "") -> Choice:
-    """Return ``native`` or ``program`` where code can run here, else ``simulated`` and why."""
+    """Return how code runs where it can, else ``simulated`` and why.
+
+    That is ``measured`` where the description names a command for it, else ``program`` where it
+    names a runner, else ``native``.
+    """
     if no_c:
         return Choice("simulated", no_c)
     if not accelerator.trusted:
@@ -60,8 +77,11 @@ def native_choice(accelerator: Accelerator, no_c: str = "") -> Choice:
         return Choice("simulated", reason, "--trust compiles and runs it")
     if missing := runnable(accelerator):
         return Choice("simulated", missing)
-    assert accelerator.toolchain is not None, "runnable() asks for one"
-    return Choice("program" if accelerator.toolchain.runner else "native")
+    toolchain = accelerator.toolchain
+    assert toolchain is not None, "runnable() asks for one"
+    if toolchain.measure:
+        return Choice("measured")
+    return Choice("program" if toolchain.runner else "native")
 
 
 def run_seconds(result: Result, symbols: Mapping[str, int]) -> float:

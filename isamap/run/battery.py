@@ -1,6 +1,7 @@
-"""Running a program that calls many functions on many sets of arrays, through its runner."""
+"""Running a program that calls many functions on many sets of arrays, wherever programs run."""
 
 import struct
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,10 @@ from isamap.diagnostics import ToolError, fail
 from isamap.emit.program import MAGIC
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.tools import located
+from isamap.run.board import measured
 from isamap.run.build import require_toolchain
 from isamap.run.outcome import Crash
-from isamap.run.process import command_text, run_limited, signal_name
+from isamap.run.process import Finished, command_text, run_limited, signal_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +54,11 @@ def run_battery(
 ) -> list[Answer] | Crash:
     """Run a program of :func:`isamap.emit.battery.battery_text` once; return an answer a batch.
 
-    ToolError if the runner cannot be started.
+    Through the measuring command, whose counts are not looked at, or through the runner.  ToolError
+    if that cannot be started.
     """
-    command = [*located(require_toolchain(accelerator).runner), str(path)]
     parts = [MAGIC, *(part for batch in batches for part in _input(batch)), struct.pack("<q", -1)]
-    try:
-        done = run_limited(command, seconds, b"".join(parts))
-    except OSError as error:
-        message = f"cannot start {command[0]}: {error.strerror}"
-        raise ToolError(fail("E511", message)) from error
-    repeat = command_text(command)
+    done, repeat = _run(path, accelerator, b"".join(parts), seconds)
     if done.code is None:
         return Crash("timeout", None, f"no result after {seconds:g} s", repeat)
     if done.code:
@@ -73,6 +70,21 @@ def run_battery(
     if answers is None:
         return Crash("crash", None, "the program's output is not what it should be", repeat)
     return answers
+
+
+def _run(
+    path: Path, accelerator: Accelerator, given: bytes, seconds: float
+) -> tuple[Finished, str]:
+    tools = require_toolchain(accelerator)
+    if tools.measure:
+        with tempfile.TemporaryDirectory(prefix="isamap-") as folder:
+            return measured(accelerator, path, Path(folder) / "cycles", given, seconds)
+    command = [*located(tools.runner), str(path)]
+    try:
+        return run_limited(command, seconds, given), command_text(command)
+    except OSError as error:
+        message = f"cannot start {command[0]}: {error.strerror}"
+        raise ToolError(fail("E511", message)) from error
 
 
 def _input(batch: Batch) -> list[bytes]:

@@ -14,7 +14,7 @@ from isamap.hw.tools import located
 from isamap.run.arguments import check_arrays
 from isamap.run.build import require_toolchain
 from isamap.run.outcome import Crash
-from isamap.run.process import command_text, run_limited, signal_name
+from isamap.run.process import Finished, command_text, run_limited, signal_name
 from isamap.run.protocol import shape_of
 
 
@@ -25,39 +25,59 @@ def run_program(
     arrays: Mapping[str, np.ndarray],
     symbols: Mapping[str, int],
     threads: int = 1,
-    seconds: float = 60.0,
+    seconds: float | None = None,
 ) -> dict[str, np.ndarray] | Crash:
     """Run what :func:`isamap.run.build.build_program` gave; return the written arrays by name.
 
-    ArgumentsError for arrays that do not fit, ToolError if the description is not trusted or its
-    runner cannot be started.
+    ``seconds`` limit it, None: as the description says.  ArgumentsError for arrays that do not fit,
+    ToolError if the description is not trusted or its runner cannot be started.
     """
-    runner = require_toolchain(accelerator).runner
+    tools = require_toolchain(accelerator)
     check_arrays(source, arrays, symbols)
-    command = [*located(runner), str(path)]
+    command = [*located(tools.runner), str(path)]
+    limit = tools.seconds if seconds is None else seconds
     try:
-        finished = run_limited(command, seconds, _input(source, arrays, symbols, threads))
+        finished = run_limited(command, limit, program_input(source, arrays, symbols, threads))
     except OSError as error:
         raise ToolError(
             fail(
                 "E511",
                 f"cannot start {command[0]}: {error.strerror}",
-                hint="it is the runner of the description's toolchain" if runner else None,
+                hint="it is the runner of the description's toolchain" if tools.runner else None,
             )
         ) from error
-    repeat = command_text(command)
+    return program_outcome(finished, source, symbols, limit, command_text(command))
+
+
+def program_outcome(
+    finished: Finished,
+    source: CSource,
+    symbols: Mapping[str, int],
+    limit: float,
+    repeat: str,
+    what: str = "the program",
+) -> dict[str, np.ndarray] | Crash:
+    """Return the arrays that a run wrote, or how ``what`` ran failed; ``repeat`` starts it again.
+
+    ``limit`` are the seconds after which it was stopped.
+    """
     if finished.code is None:
-        return Crash("timeout", None, f"no result after {seconds:g} s", repeat)
+        return Crash("timeout", None, f"no result after {limit:g} s", repeat)
     if finished.code:
-        return _crash(finished.code, finished.stderr.strip()[-2000:], repeat)
-    return _outputs(finished.stdout, source, symbols, repeat)
+        return _crash(finished.code, finished.stderr.strip()[-2000:], repeat, what)
+    return _outputs(finished.stdout, source, symbols, repeat, what)
 
 
-def _input(
-    source: CSource, arrays: Mapping[str, np.ndarray], symbols: Mapping[str, int], threads: int
+def program_input(
+    source: CSource,
+    arrays: Mapping[str, np.ndarray],
+    symbols: Mapping[str, int],
+    threads: int,
+    runs: int = 1,
 ) -> bytes:
+    """Return what a program reads that computes ``runs`` times."""
     sizes = [int(p.size.evaluate(symbols)) for p in source.parameters]
-    numbers = [threads, *(symbols[s] for s in source.symbols), *sizes]
+    numbers = [threads, runs, *(symbols[s] for s in source.symbols), *sizes]
     parts = [MAGIC, struct.pack(f"<{len(numbers)}q", *numbers)]
     parts += [
         np.ascontiguousarray(arrays[p.name]).tobytes() for p in source.parameters if p.is_input
@@ -66,11 +86,11 @@ def _input(
 
 
 def _outputs(
-    stream: bytes, source: CSource, symbols: Mapping[str, int], repeat: str
+    stream: bytes, source: CSource, symbols: Mapping[str, int], repeat: str, what: str
 ) -> dict[str, np.ndarray] | Crash:
     start = len(MAGIC) + 8
     if len(stream) < start or not stream.startswith(MAGIC):
-        return Crash("crash", None, "the program's output is not what it should be", repeat)
+        return Crash("crash", None, f"{what}'s output is not what it should be", repeat)
     (code,) = struct.unpack_from("<q", stream, len(MAGIC))
     if code:
         return Crash("refused", None, source.failure(code), "")
@@ -80,7 +100,7 @@ def _outputs(
         for name, shape in shapes.items()
     }
     if len(stream) != start + sum(lengths.values()):
-        return Crash("crash", None, "the program's output ends early or goes on", repeat)
+        return Crash("crash", None, f"{what}'s output ends early or goes on", repeat)
     found = {}
     for name, shape in shapes.items():
         content = bytearray(stream[start : start + lengths[name]])
@@ -89,10 +109,10 @@ def _outputs(
     return found
 
 
-def _crash(code: int, told: str, repeat: str) -> Crash:
+def _crash(code: int, told: str, repeat: str, what: str) -> Crash:
     # Emulators report a signal of their guest as a shell does: 128 and its number.
     number = -code if code < 0 else code - 128 if code > 128 else 0
-    detail = "the program crashed" if number else f"the program ended with status {code}"
+    detail = f"{what} crashed" if number else f"{what} ended with status {code}"
     if code == BAD_INPUT:
         detail = "the program could not read its input or write its output"
     if code == NO_MEMORY:

@@ -10,6 +10,7 @@ from isamap.hw.faults import Fault, recorded_faults
 from isamap.hw.load import load_hardware
 from isamap.hw.native import runnable
 from isamap.hw.parameters import split_name
+from isamap.run.process import command_text
 from isamap.targets.probe.finding import Finding
 from isamap.targets.probe.probe import SAMPLES, probe
 from isamap.targets.state import Needed, needed
@@ -25,7 +26,7 @@ class Outcome:
     """What was found of a description's instructions.
 
     ``tools`` are those of the catalogue that it was compiled and run with; ``runner`` is the name
-    of the emulator, '' where the code ran on this CPU.
+    of the emulator or the measuring command, '' where the code ran on this CPU.
     """
 
     name: str
@@ -103,7 +104,7 @@ def check_target(
     return Outcome(
         machine.name,
         machine.toolchain.compiler[0],
-        machine.toolchain.runner[0] if machine.toolchain.runner else "",
+        command_text(machine.toolchain.measure or machine.toolchain.runner[:1]),
         tools,
         samples,
         seed,

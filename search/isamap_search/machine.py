@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from isamap.hw.accelerator import Accelerator
-from isamap.run.process import run_limited
+from isamap.run.process import command_text, run_limited
 
 _CPUINFO = Path("/proc/cpuinfo")
 # 'model name' on x86, 'Hardware' or 'CPU part' on Arm.
@@ -32,10 +32,16 @@ class Machine:
 
 
 def this_machine(accelerator: Accelerator) -> Machine:
-    """Return this machine, with the compiler of a description that may be executed."""
-    compiler = ""
-    if accelerator.toolchain is not None and accelerator.trusted:
-        compiler = _version(accelerator.toolchain.compiler)
+    """Return the machine that measures, with the compiler of a description that may be executed.
+
+    That is this one, or the one behind the description's measuring command.
+    """
+    tools = accelerator.toolchain
+    if tools is None or not accelerator.trusted:
+        return Machine(_cpu(), os.cpu_count() or 1, "")
+    compiler = _version(tools.compiler)
+    if tools.measure:
+        return Machine(f"behind {command_text(tools.measure)}", accelerator.cores, compiler)
     return Machine(_cpu(), os.cpu_count() or 1, compiler)
 
 

@@ -19,6 +19,7 @@ SHOWN = re.compile(r"^```\n\$ isamap (.*)\n((?:.*\n)*?)```\n", re.MULTILINE)
 
 
 def without_measurements(text: str) -> str:
+    text = re.sub(r"^predicted .*\n( .*\n)*", "predicted\n", text, flags=re.MULTILINE)
     return re.sub(r"^(run .*) natively in .*\n( .*\n)*", r"\1\n", text, flags=re.MULTILINE)
 
 

@@ -1,0 +1,23 @@
+"""What was predicted of a run, beside what it took."""
+
+from isamap.ir.statements import bind_extents
+from isamap.lower.cost import estimate
+from isamap.pipeline.limits import least_cycles
+from isamap.pipeline.result import Execution, Prediction, Result
+
+
+def predicted(result: Result, execution: Execution, threads: int) -> Prediction | None:
+    """Return the prediction at the sizes of a run; None where the run was not timed."""
+    cycles = execution.cycles
+    if execution.seconds is not None:
+        cycles = execution.seconds * float(result.accelerator.clock)
+    if not cycles:
+        return None
+    symbols = execution.symbols or {}
+    cost = estimate(result.lowered, result.accelerator, symbols)
+    # The simulator has one core.
+    shared = 1 if execution.way == "simulated" else threads
+    kernel = bind_extents(result.mapped)
+    least = least_cycles(kernel, result.accelerator, result.schedule, symbols, shared)
+    bound, by = (None, "") if least is None else (least.cycles, least.by)
+    return Prediction(cost.cycles, bound, by, cycles)

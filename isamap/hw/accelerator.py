@@ -89,7 +89,8 @@ class Entry:
     register's variable or number, a pointer to the first element of an operand in memory, or a
     literal; ``{extent}`` an integer expression; ``{T}`` the name of the type bound to a type
     parameter; doubled braces are braces.
-    ``align`` gives the bytes to which an operand in memory must be aligned.  ``same`` are operands
+    ``align`` gives the bytes to which an operand in memory must be aligned, ``begin`` those at
+    whose multiples arrays there begin.  ``same`` are operands
     that must be one register, ``constraints`` what must hold of axes and extents at every use.
     ``bypass`` is the template of the same store past the caches, for what is not soon used again.
     ``numeric`` says which bits come out where the statements leave that open.
@@ -109,6 +110,7 @@ class Entry:
     constraints: tuple[Constraint, ...] = ()
     bypass: str | None = None
     numeric: Numeric | None = None
+    begin: int = 1
 
     @property
     def overwritten(self) -> str | None:

@@ -371,6 +371,8 @@ def _entry(
         # Once, however many of its units are this one: the throughput is that of all its work.
         own = machine.merged.get(unit, unit)
         units[own] = model.throughput / machine.units.get(own, 1)
+    places = (machine.storages.get(o.storage or "") for o in instruction.operands)
+    begin = [place.alignment for place in places if place is not None and place.kind == "memory"]
     return Entry(
         instruction=instruction,
         throughput=max(units.values(), default=model.throughput),
@@ -379,6 +381,7 @@ def _entry(
         emit=model.emit,
         bypass=model.bypass,
         align=dict(model.align),
+        begin=min(begin, default=1),
         energy=model.energy,
         area=model.area,
         same=model.same,

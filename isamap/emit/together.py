@@ -11,7 +11,7 @@ from isamap.emit.liveness import calls
 from isamap.hw.accelerator import Entry
 from isamap.ir.ahead import Uses
 from isamap.lower.apart import uses
-from isamap.lower.nodes import Guard, Loop, Node, Register, Scope
+from isamap.lower.nodes import Call, Guard, Loop, Node, Register, Scope
 
 
 class Together:
@@ -72,6 +72,40 @@ class Together:
                 if instruction.operand(name).role != "in":
                     return True
         return False
+
+
+class InStep(Together):
+    """Answers where all threads execute every call on scratchpads, each on a part of its own.
+
+    Everything else is the first thread's.
+    """
+
+    def __init__(self, entries: Mapping[str, Entry], pads: frozenset[str]) -> None:
+        super().__init__(entries, frozenset())
+        self.pads = pads
+
+    @classmethod
+    def on(
+        cls, nodes: tuple[Node, ...], entries: Mapping[str, Entry], pads: frozenset[str]
+    ) -> "InStep | None":
+        """Return the answers for nodes with calls on the scratchpads ``pads``, None for others."""
+        together = cls(entries, pads)
+        return together if any(map(together._has_step, nodes)) else None
+
+    def is_shared(self, node: Node) -> bool:
+        """Return whether a node that is no call holds some that all execute."""
+        return not isinstance(node, Call) and self._has_step(node)
+
+    def is_alone(self, node: Node) -> bool:
+        """Return whether a node is the first thread's: it does nothing on scratchpads."""
+        return not self._has_step(node)
+
+    def _has_step(self, node: Node) -> bool:
+        return any(
+            isinstance(place, Register) and place.storage in self.pads
+            for call in calls((node,))
+            for _, place in call.operands
+        )
 
 
 def meet(one: Uses, other: Uses) -> bool:

@@ -149,7 +149,8 @@ class Toolchain:
     ``program`` are the flags that make a shared library and an executable.  ``runner`` is the
     argument list before the program's path (an emulator), or empty.  ``start`` is C text of a
     program without a C library, or empty: how it reads, writes, ends and begins.  ``headers`` are
-    included, ``prelude`` is C text put after them.
+    included, ``prelude`` is C text put after them; ``includes`` are folders that have headers.
+    ``team`` is C text that has functions executed by all cores in step, or empty.
     """
 
     compiler: tuple[str, ...]
@@ -160,6 +161,8 @@ class Toolchain:
     start: str = ""
     headers: tuple[str, ...] = ()
     prelude: str = ""
+    includes: tuple[str, ...] = ()
+    team: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     ),
     "scratchpad": (
         frozenset({"size"}),
-        frozenset({"banks", "alignment", "latency", "read", "write"}),
+        frozenset({"banks", "alignment", "latency", "read", "write", "permit", "enter", "leave"}),
     ),
     "cache": (
         frozenset({"size"}),

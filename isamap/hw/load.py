@@ -60,7 +60,9 @@ def load_hardware(name_or_path: str, trust: bool = False) -> Accelerator:
     files = _chain(source, folder)
     parameters = settle([file.root for file in files], given)
     values = {parameter.name: parameter.value for parameter in parameters}
-    chain = tuple(read_document(file.source, file.root, values) for file in files)
+    chain = tuple(
+        replace(read_document(file.source, file.root, values), folder=file.folder) for file in files
+    )
     return _build(chain, parameters, trust or folder is None)
 
 
@@ -71,6 +73,7 @@ class _File:
 
     source: Source
     root: Node
+    folder: Path | None
 
     @property
     def extends(self) -> str | None:
@@ -103,7 +106,7 @@ def _open(name: str) -> tuple[Source, Path | None]:
 
 def _chain(source: Source, folder: Path | None) -> tuple[_File, ...]:
     """Return the description and those that it extends, the most basic last."""
-    chain = [_File(source, read_nodes(source))]
+    chain = [_File(source, read_nodes(source), folder)]
     while (wanted := chain[-1].extends) is not None:
         span = find(chain[-1].root, ("extends",))[0].span
         if len(chain) >= _MAX_CHAIN:
@@ -111,7 +114,7 @@ def _chain(source: Source, folder: Path | None) -> tuple[_File, ...]:
         parent, folder = _parent(wanted, folder, span)
         if any(parent.name == known.source.name for known in chain):
             raise HardwareError(fail("E109", f"'{wanted}' extends itself", span))
-        chain.append(_File(parent, read_nodes(parent)))
+        chain.append(_File(parent, read_nodes(parent), folder))
     return tuple(chain)
 
 
@@ -282,6 +285,16 @@ def _merge_toolchain(chain: tuple[Document, ...], collector: Collector) -> Toolc
     if not compiler or not compiler[0].strip():
         message = "'compiler' is missing"
         collector.add(fail("E105", message, given[0][0].span("toolchain")))
+    folders = [
+        str((shipped("hwdesc") if document.folder is None else document.folder) / name)
+        for document, m in given
+        for name in m.includes
+    ]
+    for document, m in given:
+        for n, name in enumerate(m.includes):
+            if Path(name).name != name or name in ("", ".", ".."):
+                message = f"'{name}' is no folder beside the description"
+                collector.add(fail("E106", message, document.span("toolchain", "includes", n)))
     own = next((n for n, m in enumerate(models, 1) if m.compiler is not None), len(models))
     return Toolchain(
         compiler=compiler or (),
@@ -291,6 +304,8 @@ def _merge_toolchain(chain: tuple[Document, ...], collector: Collector) -> Toolc
         runner=next((m.runner for m in models if m.runner is not None), ()),
         start=next((m.start for m in models if m.start is not None), ""),
         headers=tuple(dict.fromkeys(_sum(models, "headers"))),
+        includes=tuple(dict.fromkeys(folders)),
+        team=next((m.team.strip("\n") for m in models if m.team), ""),
         prelude="\n".join(m.prelude.strip("\n") for m in reversed(models) if m.prelude),
     )
 

@@ -320,6 +320,12 @@ class ToolchainModel(Model):
         "isamap_end and the entry, which calls isamap_main",
     )
     headers: Words = Field((), description="headers included at the top")
+    includes: Words = Field((), description="folders beside the description that have headers")
+    team: Text = Field(
+        "",
+        description="C text by which all cores execute calls on scratchpads in step: "
+        "isamap_share, isamap_together and isamap_meet",
+    )
     prelude: Text = Field("", description="C text put after the headers")
 
 

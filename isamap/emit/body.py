@@ -7,7 +7,7 @@ from isamap.emit.copies import copy_function
 from isamap.emit.expressions import Env, conjunction, text
 from isamap.emit.liveness import calls, registers_used
 from isamap.emit.templates import Machine, call_lines, prefetch_line
-from isamap.emit.together import InStep, Together, meet
+from isamap.emit.together import Together, meet
 from isamap.ir.ahead import Uses
 from isamap.lower.nodes import (
     Call,
@@ -120,7 +120,7 @@ class Body:
 
     def _shared(self, node: Node, env: Env, together: Together) -> None:
         match node:
-            case Loop(parallel=True) if not isinstance(together, InStep):
+            case Loop(parallel=True):
                 self.put(*_share(node, env))
                 self._block(node.body, env.with_counter(node.counter, node.count))
                 self.put("}")

@@ -20,7 +20,7 @@ from isamap.emit.source import Ahead, CSource, Parameter
 from isamap.emit.state import State
 from isamap.emit.tables import table_lines
 from isamap.emit.templates import Machine
-from isamap.emit.together import InStep, Together
+from isamap.emit.together import InStep, Together, without_threads
 from isamap.emit.workspace import Block
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import product
@@ -37,6 +37,8 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
     instruction or a register cannot be written in C.
     """
     machine = Machine.of(accelerator)
+    if accelerator.toolchain is not None and accelerator.toolchain.team:
+        lowered = without_threads(lowered)
     preamble = preamble_text(accelerator)
     entry = names.entry_point(lowered.name, _words(lowered, machine, preamble))
     alignments = _alignments(lowered, machine)

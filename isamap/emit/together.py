@@ -6,12 +6,13 @@ writes an array that the other touches they meet.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from isamap.emit.liveness import calls
 from isamap.hw.accelerator import Entry
 from isamap.ir.ahead import Uses
 from isamap.lower.apart import uses
-from isamap.lower.nodes import Call, Guard, Loop, Node, Register, Scope
+from isamap.lower.nodes import Call, Guard, Loop, LoweredKernel, Node, Register, Scope
 
 
 class Together:
@@ -106,6 +107,28 @@ class InStep(Together):
             for call in calls((node,))
             for _, place in call.operands
         )
+
+
+def without_threads(lowered: LoweredKernel) -> LoweredKernel:
+    """Return a lowered kernel of which all cores execute every loop: one has no array alone."""
+    arrays = tuple(replace(array, private=False) for array in lowered.arrays)
+    prepare, body = map(_in_turn, (lowered.prepare, lowered.body))
+    return replace(lowered, arrays=arrays, prepare=prepare, body=body)
+
+
+def _in_turn(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    def each(node: Node) -> Node:
+        match node:
+            case Loop(body=body):
+                return replace(node, body=_in_turn(body), parallel=False)
+            case Scope(body=body):
+                return replace(node, body=_in_turn(body))
+            case Guard(_, body, otherwise):
+                return replace(node, body=_in_turn(body), otherwise=_in_turn(otherwise))
+            case _:
+                return node
+
+    return tuple(map(each, nodes))
 
 
 def meet(one: Uses, other: Uses) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from isamap.diagnostics import Source
 from isamap.emit.c import emit_c
 from isamap.hw.load import load_hardware
 from isamap.interp.inputs import random_inputs
@@ -18,6 +19,7 @@ from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
 from isamap.pipeline.result import Report
 from isamap.resources import shipped
+from isamap.schedule.reader import parse_schedule
 from isamap.sim.run import simulate
 from isamap.text.load import load_module, parse_module
 
@@ -119,6 +121,21 @@ def test_the_first_core_copies_and_the_others_wait_for_it() -> None:
     copied = part.index("convolution_copy")
     assert part.rindex("if (thread == 0)", 0, copied) > 0
     assert copied < part.index("isamap_meet(threads);") < part.index("cpe_get_f32(")
+
+
+@needs_compiler
+def test_threads_change_nothing_and_results_that_are_staged_are_those_of_all_cores() -> None:
+    # Results that are stored turned have no instruction: they are staged, and copied by one core.
+    text = """kernel staged { in A : f64[130, 40]  in B : f64[40, 140]  out C : f64[140, 130]
+      C[j, i] += A[i, k] * B[k, j] }"""
+    kernel, machine = kernel_of(text), load_hardware("sw26010")
+    written = parse_schedule(Source("x", "schedule staged { C { axes i <- i, j <- j, k <- k } }"))
+    report = make_report(kernel, machine, Options(prove=False, threads=4, schedule=written))
+    assert any("stage" in a.name for a in report.result.lowered.arrays)
+    assert report.check is not None
+    assert report.check.ok
+    assert report.result.source is not None
+    assert "isamap_at(" not in report.result.source.text
 
 
 def test_code_without_the_scratchpad_runs_on_the_management_core() -> None:

@@ -80,6 +80,20 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
+class State:
+    """Something that instructions find set: a pitch, a scale, a mode.
+
+    ``units`` has the cycles for which setting it occupies units, as for an :class:`Entry`.
+    ``emit`` is the C template that gives it the value ``{value}``.
+    """
+
+    name: str
+    units: Mapping[str, Fraction] = field(default_factory=dict)
+    emit: str | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """An instruction with what it costs and how it is written.
 
@@ -93,7 +107,9 @@ class Entry:
     whose multiples arrays there begin.  ``same`` are operands
     that must be one register, ``constraints`` what must hold of axes and extents at every use.
     ``bypass`` is the template of the same store past the caches, for what is not soon used again.
-    ``numeric`` says which bits come out where the statements leave that open.
+    ``numeric`` says which bits come out where the statements leave that open.  ``states`` are the
+    states of the machine that it depends on, with the extent or the immediate operand of which each
+    has the value, or the number that it must be.
     """
 
     instruction: Instruction
@@ -111,6 +127,7 @@ class Entry:
     bypass: str | None = None
     numeric: Numeric | None = None
     begin: int = 1
+    states: Mapping[str, str | int] = field(default_factory=dict)
 
     @property
     def overwritten(self) -> str | None:
@@ -191,7 +208,12 @@ class Accelerator:
     path: str = ""
     version: int = 1
     parameters: tuple[Parameter, ...] = ()
+    states: tuple[State, ...] = ()
     queues: Queues | None = None
+
+    def state(self, name: str) -> State:
+        """Return a state by name."""
+        return next(state for state in self.states if state.name == name)
 
     def storage(self, name: str) -> Storage:
         """Return the storage called ``name``."""

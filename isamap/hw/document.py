@@ -166,6 +166,8 @@ def _model_at(path: tuple[int | str, ...]) -> type[BaseModel]:
             return InstructionModel
         case ("storages", *_):
             return schema.StorageModel
+        case ("states", *_):
+            return schema.StateModel
         case ("parameters", *_):
             return schema.ParameterModel
         case ("toolchain", *_):

@@ -2,17 +2,18 @@
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 from isamap.diagnostics import Collector, HardwareError, IsamapError, Source, Span, fail
-from isamap.hw.accelerator import Accelerator, Entry, Storage, StorageKind, Toolchain, Unit
+from isamap.hw.accelerator import Accelerator, Entry, State, Storage, StorageKind, Toolchain, Unit
 from isamap.hw.check import (
     Machine,
     check_entry,
     check_model,
+    check_states,
     check_storage,
     check_tokens,
     check_unique,
@@ -147,7 +148,9 @@ def _build(
     if clock is None:
         collector.add(fail("E105", "'clock' is missing", chain[0].root.span))
     machine = Machine({s.name: s for s in storages}, units, toolchain is not None, merged)
+    states = {state.name: state for state in _states(chain, machine, collector)}
     entries = _merge_entries(chain, machine, collector)
+    collector.extend(check_states(chain[0], entries, states))
     if not entries and not collector.errors:
         message = "the description has no instructions"
         collector.add(fail("E105", message, chain[0].root.span))
@@ -173,8 +176,23 @@ def _build(
         trusted=trusted,
         path=chain[0].source.name,
         version=own.format,
+        states=tuple(states.values()),
         queues=queues,
     )
+
+
+def _states(chain: tuple[Document, ...], machine: Machine, collector: Collector) -> Iterator[State]:
+    """Yield the states of all descriptions; the nearest one's word counts, and comes last."""
+    for document in reversed(chain):
+        for name, model in document.model.states.items():
+            span = document.key_span("states", name)
+            for unit in model.units:
+                if unit not in machine.units:
+                    known = f"the units are: {', '.join(machine.units) or 'none'}"
+                    collector.add(fail("E113", f"unknown unit '{unit}'", span, known))
+            own = [machine.merged.get(unit, unit) for unit in model.units]
+            busy = {unit: model.throughput / machine.units.get(unit, 1) for unit in own}
+            yield State(name, busy, model.emit, span)
 
 
 def _digest(chain: tuple[Document, ...], parameters: tuple[Parameter, ...]) -> str:
@@ -397,6 +415,7 @@ def _entry(
         bypass=model.bypass,
         align=dict(model.align),
         begin=min(begin, default=1),
+        states={s: int(v) if v.strip().isdigit() else v for s, v in model.states.items()},
         energy=model.energy,
         area=model.area,
         same=model.same,

@@ -6,7 +6,7 @@ from isamap.emit import names
 from isamap.emit.copies import copy_function
 from isamap.emit.expressions import Env, conjunction, text
 from isamap.emit.liveness import calls, registers_used
-from isamap.emit.templates import Machine, call_lines, prefetch_line
+from isamap.emit.templates import Machine, call_lines, prefetch_line, setting_lines
 from isamap.emit.together import Together, meet
 from isamap.ir.ahead import Uses
 from isamap.lower.nodes import (
@@ -19,6 +19,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Setting,
     Token,
 )
 
@@ -97,6 +98,8 @@ class Body:
                 self.put(prefetch_line(node, self.machine, env))
             case Token():
                 raise AssertionError("machines whose units wait for tokens have no toolchain")
+            case Setting():
+                self.put(*setting_lines(node, self.machine, env))
             case _:
                 assert_never(node)
 
@@ -138,7 +141,7 @@ class Body:
                 self._guard(node, env, together)
             case Scope():
                 self._scope(node, env, alone=False, together=together)
-            case Call() | Copy() | Prefetch() | Token():
+            case Call() | Copy() | Prefetch() | Token() | Setting():
                 raise AssertionError("threads share loops")
             case _:
                 assert_never(node)

@@ -15,6 +15,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Setting,
     Token,
     Window,
 )
@@ -33,7 +34,7 @@ def calls(nodes: tuple[Node, ...]) -> Iterator[Call]:
                 yield from calls(otherwise)
             case Loop(body=body) | Scope(body=body):
                 yield from calls(body)
-            case Copy() | Prefetch() | Token():
+            case Copy() | Prefetch() | Token() | Setting():
                 pass
             case _:
                 assert_never(node)
@@ -79,7 +80,7 @@ def buffers_used(nodes: tuple[Node, ...]) -> frozenset[str]:
                 found |= buffers_used(node.body)
             case Scope():
                 found |= buffers_used(node.body)
-            case Token():
+            case Token() | Setting():
                 pass
             case _:
                 assert_never(node)

@@ -11,7 +11,7 @@ from isamap.hw.accelerator import Accelerator, Entry
 from isamap.hw.template import render
 from isamap.ir.index import Index, product
 from isamap.ir.nodes import Buffer, Literal
-from isamap.lower.nodes import Call, Operand, Prefetch, Register, Window
+from isamap.lower.nodes import Call, Operand, Prefetch, Register, Setting, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,21 @@ def call_lines(call: Call, machine: Machine, env: Env) -> list[str]:
     if len(lines) > 1 or ";" in lines[0][:-1]:
         return ["{", *(f"    {line}" if line else "" for line in lines), "}"]
     return lines
+
+
+def setting_lines(setting: Setting, machine: Machine, env: Env) -> list[str]:
+    """Return the statements that give a state of the machine its value."""
+    state = machine.accelerator.state(setting.state)
+    if state.emit is None:
+        text = f"the state {state.name} has no C template (emit)"
+        raise HardwareError(fail("E514", text, state.span))
+    match setting.value:
+        case Index():
+            value = operand(setting.value, env)
+        case Literal():
+            value = literals.value_text(setting.value)
+    line = render(state.emit, {"value": value}).strip()
+    return [line if line.endswith((";", "}")) else f"{line};"]
 
 
 def prefetch_line(prefetch: Prefetch, machine: Machine, env: Env) -> str:

@@ -6,12 +6,13 @@ writes an array that the other touches they meet.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from isamap.emit.liveness import calls
 from isamap.hw.accelerator import Entry
 from isamap.ir.ahead import Uses
 from isamap.lower.apart import uses
-from isamap.lower.nodes import Guard, Loop, Node, Register, Scope
+from isamap.lower.nodes import Call, Guard, Loop, LoweredKernel, Node, Register, Scope
 
 
 class Together:
@@ -72,6 +73,62 @@ class Together:
                 if instruction.operand(name).role != "in":
                     return True
         return False
+
+
+class InStep(Together):
+    """Answers where all threads execute every call on scratchpads, each on a part of its own.
+
+    Everything else is the first thread's.
+    """
+
+    def __init__(self, entries: Mapping[str, Entry], pads: frozenset[str]) -> None:
+        super().__init__(entries, frozenset())
+        self.pads = pads
+
+    @classmethod
+    def on(
+        cls, nodes: tuple[Node, ...], entries: Mapping[str, Entry], pads: frozenset[str]
+    ) -> "InStep | None":
+        """Return the answers for nodes with calls on the scratchpads ``pads``, None for others."""
+        together = cls(entries, pads)
+        return together if any(map(together._has_step, nodes)) else None
+
+    def is_shared(self, node: Node) -> bool:
+        """Return whether a node that is no call holds some that all execute."""
+        return not isinstance(node, Call) and self._has_step(node)
+
+    def is_alone(self, node: Node) -> bool:
+        """Return whether a node is the first thread's: it does nothing on scratchpads."""
+        return not self._has_step(node)
+
+    def _has_step(self, node: Node) -> bool:
+        return any(
+            isinstance(place, Register) and place.storage in self.pads
+            for call in calls((node,))
+            for _, place in call.operands
+        )
+
+
+def without_threads(lowered: LoweredKernel) -> LoweredKernel:
+    """Return a lowered kernel of which all cores execute every loop: one has no array alone."""
+    arrays = tuple(replace(array, private=False) for array in lowered.arrays)
+    prepare, body = map(_in_turn, (lowered.prepare, lowered.body))
+    return replace(lowered, arrays=arrays, prepare=prepare, body=body)
+
+
+def _in_turn(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    def each(node: Node) -> Node:
+        match node:
+            case Loop(body=body):
+                return replace(node, body=_in_turn(body), parallel=False)
+            case Scope(body=body):
+                return replace(node, body=_in_turn(body))
+            case Guard(_, body, otherwise):
+                return replace(node, body=_in_turn(body), otherwise=_in_turn(otherwise))
+            case _:
+                return node
+
+    return tuple(map(each, nodes))
 
 
 def meet(one: Uses, other: Uses) -> bool:

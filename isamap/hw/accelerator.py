@@ -85,6 +85,20 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
+class State:
+    """Something that instructions find set: a pitch, a scale, a mode.
+
+    ``units`` has the cycles for which setting it occupies units, as for an :class:`Entry`.
+    ``emit`` is the C template that gives it the value ``{value}``.
+    """
+
+    name: str
+    units: Mapping[str, Fraction] = field(default_factory=dict)
+    emit: str | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """An instruction with what it costs and how it is written.
 
@@ -94,11 +108,14 @@ class Entry:
     register's variable or number, a pointer to the first element of an operand in memory, or a
     literal; ``{extent}`` an integer expression; ``{T}`` the name of the type bound to a type
     parameter; doubled braces are braces.
-    ``align`` gives the bytes to which an operand in memory must be aligned.  ``same`` are operands
+    ``align`` gives the bytes to which an operand in memory must be aligned, ``begin`` those at
+    whose multiples arrays there begin.  ``same`` are operands
     that must be one register, ``constraints`` what must hold of axes and extents at every use.
     ``bypass`` is the template of the same store past the caches, for what is not soon used again.
     ``numeric`` says which bits come out where the statements leave that open; a machine does one of
     several, and always the same one.  ``length`` is of how many machine instructions it consists.
+    ``states`` are the states of the machine that it depends on, with the extent or the immediate
+    operand of which each has the value, or the number that it must be.
     """
 
     instruction: Instruction
@@ -116,6 +133,8 @@ class Entry:
     bypass: str | None = None
     numeric: tuple[Numeric, ...] = ()
     length: int = 1
+    begin: int = 1
+    states: Mapping[str, str | int] = field(default_factory=dict)
 
     @property
     def overwritten(self) -> str | None:
@@ -157,7 +176,8 @@ class Toolchain:
     ``measure_at``, and it runs in the description's ``folder`` ('' for a shipped one: wherever the
     caller is).  ``seconds`` are what one run by either may take.  ``start`` is C text of a program
     without a C library, or empty: how it reads, writes, ends and begins.  ``headers`` are included,
-    ``prelude`` is C text put after them.
+    ``prelude`` is C text put after them; ``includes`` are folders that have headers.  ``team`` is C
+    text that has functions executed by all cores in step, or empty.
     """
 
     compiler: tuple[str, ...]
@@ -172,6 +192,8 @@ class Toolchain:
     start: str = ""
     headers: tuple[str, ...] = ()
     prelude: str = ""
+    includes: tuple[str, ...] = ()
+    team: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +222,12 @@ class Accelerator:
     path: str = ""
     version: int = 1
     parameters: tuple[Parameter, ...] = ()
+    states: tuple[State, ...] = ()
     queues: Queues | None = None
+
+    def state(self, name: str) -> State:
+        """Return a state by name."""
+        return next(state for state in self.states if state.name == name)
 
     def storage(self, name: str) -> Storage:
         """Return the storage called ``name``."""

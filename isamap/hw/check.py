@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from isamap.diagnostics import Diagnostic, Span, fail
-from isamap.hw.accelerator import Entry, Storage
+from isamap.hw.accelerator import Entry, State, Storage
 from isamap.hw.document import Document
 from isamap.hw.numeric import check_numeric
 from isamap.hw.schema import InstructionModel, StorageModel
@@ -26,7 +26,7 @@ _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     ),
     "scratchpad": (
         frozenset({"size"}),
-        frozenset({"banks", "alignment", "latency", "read", "write"}),
+        frozenset({"banks", "alignment", "latency", "read", "write", "permit", "enter", "leave"}),
     ),
     "cache": (
         frozenset({"size"}),
@@ -297,6 +297,29 @@ def parsed_constraints(
         else:
             found.append(constraint)
     return tuple(found), tuple(faults)
+
+
+def check_states(
+    document: Document, entries: Iterable[Entry], states: Mapping[str, State]
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the states that instructions find set."""
+    for entry in entries:
+        for state, source in entry.states.items():
+            if state not in states:
+                known = f"they are: {', '.join(states) or 'none'}"
+                yield fail(
+                    "E133", f"'{entry.name}': there is no state '{state}'", entry.span, known
+                )
+                continue
+            # In a queue what is set comes before what finds it set.
+            if not states[state].units.keys() <= entry.busy.keys():
+                text = f"'{entry.name}' does not occupy what setting '{state}' does"
+                yield fail("E133", text, entry.span)
+            extents = {e.name for e in entry.instruction.extents}
+            scalars = {o.name for o in entry.instruction.operands if not o.shape}
+            if isinstance(source, str) and source not in extents | scalars:
+                text = f"'{source}' is no extent and no immediate operand of '{entry.name}'"
+                yield fail("E133", text, entry.span)
 
 
 def _check_bypass(

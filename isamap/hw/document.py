@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable
 from collections.abc import Mapping as Names
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -28,12 +29,16 @@ from isamap.text.load import parse_instructions
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A description's file: its text, its nodes, its values, and those of its parameters."""
+    """A description's file: its text, its nodes, its values, and those of its parameters.
+
+    ``folder`` is where it lies, None if it is shipped.
+    """
 
     source: Source
     root: Mapping
     model: DescriptionModel
     parameters: Names[str, int] = field(default_factory=dict)
+    folder: Path | None = None
 
     def span(self, *path: int | str) -> Span:
         """Return where the value at ``path`` stands, or the nearest enclosing value's place."""
@@ -161,6 +166,8 @@ def _model_at(path: tuple[int | str, ...]) -> type[BaseModel]:
             return InstructionModel
         case ("storages", *_):
             return schema.StorageModel
+        case ("states", *_):
+            return schema.StateModel
         case ("parameters", *_):
             return schema.ParameterModel
         case ("toolchain", *_):

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,6 +12,7 @@ from isamap.hw.accelerator import (
     RUN_SECONDS,
     Accelerator,
     Entry,
+    State,
     Storage,
     StorageKind,
     Toolchain,
@@ -21,6 +22,7 @@ from isamap.hw.check import (
     Machine,
     check_entry,
     check_model,
+    check_states,
     check_storage,
     check_tokens,
     check_unique,
@@ -68,7 +70,9 @@ def load_hardware(name_or_path: str, trust: bool = False) -> Accelerator:
     files = _chain(source, folder)
     parameters = settle([file.root for file in files], given)
     values = {parameter.name: parameter.value for parameter in parameters}
-    chain = tuple(read_document(file.source, file.root, values) for file in files)
+    chain = tuple(
+        replace(read_document(file.source, file.root, values), folder=file.folder) for file in files
+    )
     return _build(chain, parameters, folder, trust or folder is None)
 
 
@@ -79,6 +83,7 @@ class _File:
 
     source: Source
     root: Node
+    folder: Path | None
 
     @property
     def extends(self) -> str | None:
@@ -111,7 +116,7 @@ def _open(name: str) -> tuple[Source, Path | None]:
 
 def _chain(source: Source, folder: Path | None) -> tuple[_File, ...]:
     """Return the description and those that it extends, the most basic last."""
-    chain = [_File(source, read_nodes(source))]
+    chain = [_File(source, read_nodes(source), folder)]
     while (wanted := chain[-1].extends) is not None:
         span = find(chain[-1].root, ("extends",))[0].span
         if len(chain) >= _MAX_CHAIN:
@@ -119,7 +124,7 @@ def _chain(source: Source, folder: Path | None) -> tuple[_File, ...]:
         parent, folder = _parent(wanted, folder, span)
         if any(parent.name == known.source.name for known in chain):
             raise HardwareError(fail("E109", f"'{wanted}' extends itself", span))
-        chain.append(_File(parent, read_nodes(parent)))
+        chain.append(_File(parent, read_nodes(parent), folder))
     return tuple(chain)
 
 
@@ -155,7 +160,9 @@ def _build(
     if clock is None:
         collector.add(fail("E105", "'clock' is missing", chain[0].root.span))
     machine = Machine({s.name: s for s in storages}, units, toolchain is not None, merged)
+    states = {state.name: state for state in _states(chain, machine, collector)}
     entries = _merge_entries(chain, machine, collector)
+    collector.extend(check_states(chain[0], entries, states))
     if not entries and not collector.errors:
         message = "the description has no instructions"
         collector.add(fail("E105", message, chain[0].root.span))
@@ -181,8 +188,23 @@ def _build(
         trusted=trusted,
         path=chain[0].source.name,
         version=own.format,
+        states=tuple(states.values()),
         queues=queues,
     )
+
+
+def _states(chain: tuple[Document, ...], machine: Machine, collector: Collector) -> Iterator[State]:
+    """Yield the states of all descriptions; the nearest one's word counts, and comes last."""
+    for document in reversed(chain):
+        for name, model in document.model.states.items():
+            span = document.key_span("states", name)
+            for unit in model.units:
+                if unit not in machine.units:
+                    known = f"the units are: {', '.join(machine.units) or 'none'}"
+                    collector.add(fail("E113", f"unknown unit '{unit}'", span, known))
+            own = [machine.merged.get(unit, unit) for unit in model.units]
+            busy = {unit: model.throughput / machine.units.get(unit, 1) for unit in own}
+            yield State(name, busy, model.emit, span)
 
 
 def _digest(chain: tuple[Document, ...], parameters: tuple[Parameter, ...]) -> str:
@@ -296,6 +318,16 @@ def _merge_toolchain(
     if not compiler or not compiler[0].strip():
         message = "'compiler' is missing"
         collector.add(fail("E105", message, given[0][0].span("toolchain")))
+    folders = [
+        str((shipped("hwdesc") if document.folder is None else document.folder) / name)
+        for document, m in given
+        for name in m.includes
+    ]
+    for document, m in given:
+        for n, name in enumerate(m.includes):
+            if Path(name).name != name or name in ("", ".", ".."):
+                message = f"'{name}' is no folder beside the description"
+                collector.add(fail("E106", message, document.span("toolchain", "includes", n)))
     own = next((n for n, m in enumerate(models, 1) if m.compiler is not None), len(models))
     measure, place = next(
         ((m.measure, d.span("toolchain", "measure")) for d, m in given if m.measure is not None),
@@ -313,6 +345,8 @@ def _merge_toolchain(
         seconds=next((m.seconds for m in models if m.seconds is not None), RUN_SECONDS),
         start=next((m.start for m in models if m.start is not None), ""),
         headers=tuple(dict.fromkeys(_sum(models, "headers"))),
+        includes=tuple(dict.fromkeys(folders)),
+        team=next((m.team.strip("\n") for m in models if m.team), ""),
         prelude="\n".join(m.prelude.strip("\n") for m in reversed(models) if m.prelude),
     )
 
@@ -393,6 +427,8 @@ def _entry(
         # Once, however many of its units are this one: the throughput is that of all its work.
         own = machine.merged.get(unit, unit)
         units[own] = model.throughput / machine.units.get(own, 1)
+    places = (machine.storages.get(o.storage or "") for o in instruction.operands)
+    begin = [place.alignment for place in places if place is not None and place.kind == "memory"]
     return Entry(
         instruction=instruction,
         throughput=max(units.values(), default=model.throughput),
@@ -402,6 +438,8 @@ def _entry(
         emit=model.emit,
         bypass=model.bypass,
         align=dict(model.align),
+        begin=min(begin, default=1),
+        states={s: int(v) if v.strip().isdigit() else v for s, v in model.states.items()},
         energy=model.energy,
         area=model.area,
         same=model.same,

@@ -315,6 +315,10 @@ class InstructionModel(Model):
     constraints: Words = Field(
         (), description="what must hold of axes and extents at every use, as in 'k % 4 == 0'"
     )
+    states: dict[Name, Text] = Field(
+        default_factory=dict,
+        description="states that it finds set, to an extent, an immediate operand or a number",
+    )
     numeric: Annotated[tuple[NumericModel, ...], BeforeValidator(_several)] = Field(
         (),
         description="which bits come out where the statement leaves that open; a list where "
@@ -324,6 +328,16 @@ class InstructionModel(Model):
     energy: Energy | None = Field(None, description="energy of one, as in '12 pJ'")
     area: Area | None = Field(None, description="silicon area, as in '350 um2'")
     source: Text | None = Field(None, description="where the figures come from")
+
+
+class StateModel(Model):
+    """Something that instructions find set, until it is set again."""
+
+    throughput: Annotated[Cycles, AfterValidator(_positive)] = Field(
+        description="cycles for which setting it keeps each of its units busy"
+    )
+    units: Words = Field(description="execution units that setting it occupies")
+    emit: Text | None = Field(None, description="C template that gives it the value '{value}'")
 
 
 class ToolchainModel(Model):
@@ -346,6 +360,12 @@ class ToolchainModel(Model):
         "isamap_end and the entry, which calls isamap_main",
     )
     headers: Words = Field((), description="headers included at the top")
+    includes: Words = Field((), description="folders beside the description that have headers")
+    team: Text = Field(
+        "",
+        description="C text by which all cores execute calls on scratchpads in step: "
+        "isamap_share, isamap_together and isamap_meet",
+    )
     prelude: Text = Field("", description="C text put after the headers")
 
 
@@ -380,6 +400,9 @@ class DescriptionModel(Model):
     merge: dict[Name, Name] = Field(
         default_factory=dict,
         description="units that are another one here: what occupies the first occupies the second",
+    )
+    states: dict[Name, StateModel] = Field(
+        default_factory=dict, description="what instructions find set: pitches, scales, modes"
     )
     storages: dict[Name, StorageModel] = Field(
         default_factory=dict, description="storages, nearest to the units first"

@@ -16,6 +16,7 @@ from isamap.lower.nodes import (
     Node,
     Prefetch,
     Scope,
+    Setting,
     Token,
     Window,
 )
@@ -92,7 +93,7 @@ def uses(nodes: Iterable[Node], entries: Mapping[str, Entry]) -> Uses:
             case Copy():
                 writes.add(node.target)
                 reads |= set() if node.source is None else {node.source}
-            case Loop() | Guard() | Scope() | Prefetch() | Token():
+            case Loop() | Guard() | Scope() | Prefetch() | Token() | Setting():
                 pass
     return Uses(frozenset(reads), frozenset(writes))
 
@@ -112,7 +113,7 @@ def every(nodes: Iterable[Node]) -> Iterator[Node]:
                 yield from every(body)
             case Guard(_, body, otherwise):
                 yield from every((*body, *otherwise))
-            case Call() | Copy() | Prefetch() | Token():
+            case Call() | Copy() | Prefetch() | Token() | Setting():
                 pass
 
 
@@ -132,5 +133,5 @@ def _indices(node: Node) -> Sequence[Index]:
             return node.conditions
         case Prefetch():
             return [node.offset]
-        case Scope() | Token():
+        case Scope() | Token() | Setting():
             return []

@@ -14,6 +14,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Setting,
     Token,
 )
 from isamap.lower.number import without_number
@@ -77,7 +78,7 @@ def _peak(nodes: tuple[Node, ...], storages: Mapping[str, Storage]) -> dict[str,
 
 def _peak_of(node: Node, storages: Mapping[str, Storage]) -> dict[str, int]:
     match node:
-        case Call() | Copy() | Prefetch() | Token():
+        case Call() | Copy() | Prefetch() | Token() | Setting():
             return {}
         case Loop(body=body):
             return _peak(body, storages)
@@ -117,7 +118,7 @@ def _used(node: Node) -> Iterator[Register]:
         case Guard(body=body, otherwise=otherwise):
             for inner in (*body, *otherwise):
                 yield from _used(inner)
-        case Copy() | Prefetch() | Token():
+        case Copy() | Prefetch() | Token() | Setting():
             pass
 
 

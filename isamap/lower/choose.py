@@ -7,15 +7,14 @@ from dataclasses import dataclass, field, replace
 from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statement_kernel
-from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.capacity import excess
 from isamap.lower.cost import Estimate, estimate
-from isamap.lower.finish import finishing
 from isamap.lower.fuse import fuse
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
+from isamap.lower.taken import check_plain, may_be_taken, may_take, schedule_within
 from isamap.mapping import matching
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Enumeration
@@ -136,7 +135,8 @@ def choose(
 
 def _total(considered: Sequence[tuple[Alternative, ...]]) -> float:
     """Return the sum of the statements' lowest estimates."""
-    return sum(min(a.estimate.cycles for a in found if a.estimate) for found in considered)
+    each = ([a.estimate.cycles for a in found if a.estimate] for found in considered)
+    return sum(min(own, default=0.0) for own in each)
 
 
 def _together(
@@ -173,7 +173,7 @@ def alternatives(
         if (reason := _left_open(mapping))
     ]
     alone = bind_extents(statement_kernel(kernel, number))
-    taken = _may_be_taken(kernel, number)
+    taken = may_be_taken(kernel, number)
     scheduled, best = 0, float("inf")
     seen: set[object] = set()
     for ranked in order or ranking(kernel, number, enumeration, producers):
@@ -205,6 +205,8 @@ def alternatives(
         found.append(
             Alternative(mapping, schedule, made, spread=wide, treatments=known, saved=saved)
         )
+    if not scheduled and may_take(kernel, number):
+        found = [replace(a, schedule=schedule_within(a.mapping)) for a in found]
     return tuple(found)
 
 
@@ -221,6 +223,8 @@ def _retiled(
     alone = bind_extents(statement_kernel(kernel, number))
     result = list(found)
     known = [(a.estimate, n) for n, a in enumerate(found) if a.estimate]
+    if not known:
+        return tuple(found)
     best = min(made.cycles for made, _ in known)
     lowest = min(made.least for made, _ in known)
 
@@ -322,6 +326,7 @@ def _fitting(
                 if not taken or not saved:
                     raise
                 saved = False
+                check_plain(ranked.mapping)
                 try:
                     lowered = lower(alone, accelerator, plain, producers, saved=False)
                 except ScheduleError:
@@ -332,24 +337,18 @@ def _fitting(
     raise ScheduleError(Diagnostic("E403", over or ""))
 
 
-def _may_be_taken(kernel: Kernel, number: int) -> bool:
-    """Return whether some other statement may take all that a statement leaves in registers."""
-    bound = bind_extents(kernel)
-    for other in range(number + 1, len(bound.statements)):
-        with suppress(ApartError):
-            return not finishing(bound, number, (other,)).kept
-    return False
-
-
 def by_preference(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]:
     """Return the schedules, best first.
 
     That is by estimate; among those within :data:`ALIKE` of the best, the instruction that does
     more of the statement comes first, and then the one that is busy for less time: where memory
     bounds them all, the data may be in a cache.  The least spread decides between equal ones.
+    Without any estimate, they are as they come.
     """
     known = [(a.estimate, a.schedule, a.spread) for a in found if a.estimate and a.schedule]
-    least = min((estimate.cycles for estimate, _, _ in known), default=0.0)
+    if not known:
+        return tuple(a.schedule for a in found if a.schedule)
+    least = min(estimate.cycles for estimate, _, _ in known)
 
     def rank(item: tuple[Estimate, StatementSchedule, int]) -> tuple[int, float, float, int]:
         estimate, schedule, wide = item

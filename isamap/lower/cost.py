@@ -22,6 +22,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Setting,
     Window,
 )
 from isamap.lower.traffic import Site, Traffic, touched_elements
@@ -188,7 +189,7 @@ class _Walk:
                     work.add(self.nodes(body, (*loops, (counter, trips))), trips * share)
                 case Copy():
                     work.copies += self._copy(node) * share
-                case Prefetch() | Guard():
+                case Prefetch() | Guard() | Setting():
                     slots += share
         work.add(self._straight(calls, slots, bool(loops)), 1.0)
         return work

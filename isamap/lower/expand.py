@@ -17,6 +17,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Setting,
     Token,
 )
 from isamap.lower.position import Position
@@ -67,7 +68,7 @@ class _Expander:
             case Guard(_, body, otherwise):
                 inside, other = self._nodes(body), self._nodes(otherwise)
                 return (replace(node, body=inside, otherwise=other),)
-            case Call() | Copy() | Prefetch() | Token():
+            case Call() | Copy() | Prefetch() | Token() | Setting():
                 return (node,)
 
     def _call(self, call: Call) -> tuple[Node, ...]:

@@ -24,6 +24,7 @@ from isamap.lower.nodes import (
     Operand,
     Prefetch,
     Scope,
+    Setting,
     Token,
     Window,
 )
@@ -123,7 +124,7 @@ def _moved(nodes: Sequence[Node], less: Mapping[str, Index]) -> tuple[Node, ...]
                 return replace(node, target_offset=to, source_offset=start)
             case Prefetch(buffer=buffer):
                 return replace(node, offset=node.offset - less.get(buffer, const(0)))
-            case Token():
+            case Token() | Setting():
                 return node
 
     return tuple(map(each, nodes))

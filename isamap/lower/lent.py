@@ -21,6 +21,7 @@ from isamap.lower.nodes import (
     Operand,
     Prefetch,
     Scope,
+    Setting,
     Token,
     Window,
 )
@@ -158,7 +159,7 @@ def elsewhere(nodes: Sequence[Node], places: Mapping[str, str]) -> tuple[Node, .
                 )
             case Prefetch(buffer=buffer):
                 return replace(node, buffer=places.get(buffer, buffer))
-            case Token():
+            case Token() | Setting():
                 return node
 
     return tuple(map(each, nodes))

@@ -22,6 +22,7 @@ from isamap.lower.place import place_fragments
 from isamap.lower.rounds import is_looped, one_loop
 from isamap.lower.share import share_copies
 from isamap.lower.statement import StatementLowering
+from isamap.lower.states import with_states
 from isamap.lower.tokens import with_tokens
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.fragments.produce import Producers
@@ -84,7 +85,7 @@ def lower(
     is_shared = any(level.parallel for own in schedule.statements for level in own.levels)
     whole = share_copies(apart) if is_shared else apart
     placed = place_fragments(number_registers(whole, accelerator), accelerator)
-    return with_tokens(placed, accelerator)
+    return with_tokens(with_states(placed, accelerator), accelerator)
 
 
 def _begin(bound: Kernel, accelerator: Accelerator, producers: Producers | None) -> Begun:

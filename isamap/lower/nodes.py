@@ -143,7 +143,15 @@ class Token:
     behind: int = 0
 
 
-Node: TypeAlias = Call | Loop | Guard | Scope | Copy | Prefetch | Token
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A state of the machine gets a value, which holds until it gets another one."""
+
+    state: str
+    value: Index | Literal
+
+
+Node: TypeAlias = Call | Loop | Guard | Scope | Copy | Prefetch | Token | Setting
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Setting,
     Token,
 )
 
@@ -60,7 +61,7 @@ def used(nodes: tuple[Node, ...]) -> Iterator[Register]:
                 yield from used(body)
             case Guard(_, body, otherwise):
                 yield from used((*body, *otherwise))
-            case Copy() | Prefetch() | Token():
+            case Copy() | Prefetch() | Token() | Setting():
                 pass
 
 
@@ -108,7 +109,7 @@ class _Numbering:
                 return replace(node, body=inside, otherwise=self.nodes(otherwise, scope, taken))
             case Scope():
                 return self._scope(node, scope, taken)
-            case Copy() | Prefetch() | Token():
+            case Copy() | Prefetch() | Token() | Setting():
                 return node
 
     def _scope(self, node: Scope, scope: Mapping[str, Register], taken: Taken) -> Scope:

@@ -18,6 +18,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Setting,
     Token,
     Window,
 )
@@ -74,6 +75,8 @@ def _node(node: Node) -> Iterator[str]:
             yield _copy(node)
         case Token():
             yield _token(node)
+        case Setting(state, value):
+            yield f"set {state} = {value if isinstance(value, Index) else _operand(value)}"
         case Prefetch(storage, buffer, offset):
             yield f"prefetch {buffer}[{offset}] into {storage}"
         case _:

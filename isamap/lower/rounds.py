@@ -16,6 +16,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Setting,
     Token,
     Window,
 )
@@ -149,7 +150,7 @@ def renamed(nodes: tuple[Node, ...], values: Mapping[str, Index]) -> tuple[Node,
                 )
             case Prefetch():
                 return replace(node, offset=of(node.offset))
-            case Token():
+            case Token() | Setting():
                 return node
 
     return tuple(map(each, nodes))

@@ -248,6 +248,8 @@ def _why(
         judged = "measured" if tuning.measured else "estimated"
         return f"part of the fastest of {tuning.trials} schedules {judged}"
     possible = sorted((s.cycles, s.mapping) for s in scheduled if s.cycles is not None)
+    if not possible:
+        return "nothing brings it what it takes but the registers of another statement"
     if len(possible) == 1:
         if len(scheduled) == 1:
             return "scheduled first by a rough count of calls and copies, which left no other"

@@ -9,7 +9,18 @@ from isamap.hw.accelerator import Accelerator
 from isamap.hw.native import runnable
 from isamap.ir.nodes import Kernel
 from isamap.lower.cost import estimate
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope, Token
+from isamap.lower.nodes import (
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    LoweredKernel,
+    Node,
+    Prefetch,
+    Scope,
+    Setting,
+    Token,
+)
 from isamap.pipeline.result import Result, Way
 from isamap.pipeline.sizes import array_bytes
 
@@ -117,7 +128,7 @@ def _count(nodes: tuple[Node, ...], symbols: Mapping[str, int]) -> float:
                 total += max(_count(body, symbols), _count(otherwise, symbols))
             case Scope(_, body):
                 total += _count(body, symbols)
-            case Prefetch() | Token():
+            case Prefetch() | Token() | Setting():
                 pass
             case Copy():
                 total += prod(count.evaluate(symbols) for _, count in node.counters) / 1000

@@ -20,6 +20,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Setting,
     Token,
 )
 from isamap.proof.registers import footprint
@@ -64,7 +65,7 @@ class _Flow:
             match node:
                 case Call():
                     state = self._call(node, state)
-                case Copy() | Prefetch() | Token():
+                case Copy() | Prefetch() | Token() | Setting():
                     pass
                 case Scope(_, body):
                     state = self.run(body, state)

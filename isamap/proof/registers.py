@@ -26,6 +26,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Setting,
     Token,
 )
 
@@ -70,7 +71,7 @@ class _Flow:
             match node:
                 case Call():
                     state = self._call(node, state, scope)
-                case Copy() | Prefetch() | Token():
+                case Copy() | Prefetch() | Token() | Setting():
                     pass
                 case Scope(registers, body):
                     inner = dict(state)

@@ -13,7 +13,18 @@ import numpy as np
 from isamap.interp.arguments import bind_symbols
 from isamap.ir.index import Div, Index, Mod
 from isamap.ir.nodes import Kernel
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope, Token
+from isamap.lower.nodes import (
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    LoweredKernel,
+    Node,
+    Prefetch,
+    Scope,
+    Setting,
+    Token,
+)
 from isamap.proof.work import affordable_work
 
 _TRIED = 400
@@ -122,7 +133,7 @@ def _decisions(nodes: Iterable[Node]) -> Iterator[tuple[Index, tuple[int, ...]]]
                 yield from _decisions((*body, *otherwise))
             case Scope(_, body):
                 yield from _decisions(body)
-            case Call() | Copy() | Prefetch() | Token():
+            case Call() | Copy() | Prefetch() | Token() | Setting():
                 pass
 
 
@@ -146,7 +157,7 @@ def _events(nodes: Sequence[Node], values: dict[str, int]) -> Iterator[Hashable]
     """
     for node in nodes:
         match node:
-            case Call() | Copy() | Prefetch() | Token():
+            case Call() | Copy() | Prefetch() | Token() | Setting():
                 yield id(node)
             case Loop(counter, count, body, _):
                 times = _number(count, values)

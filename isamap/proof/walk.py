@@ -9,7 +9,18 @@ from dataclasses import dataclass, replace
 from isamap.ir.index import Div, Index, Mod, Name, Read, const, var
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import accesses
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope, Token
+from isamap.lower.nodes import (
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    LoweredKernel,
+    Node,
+    Prefetch,
+    Scope,
+    Setting,
+    Token,
+)
 from isamap.text.smt import at_least, term
 
 UNBOUNDED = "; what an array holds is an index here, of which nothing is known"
@@ -67,7 +78,7 @@ def _within(nodes: tuple[Node, ...], context: Context, taken: frozenset[str]) ->
         match node:
             case Call() | Copy():
                 yield Site(node, context)
-            case Token():
+            case Token() | Setting():
                 pass
             case Prefetch(_, buffer, offset):
                 # It touches nothing, wherever it lies; but finding the place must not, either.

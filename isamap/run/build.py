@@ -136,7 +136,8 @@ def _build(
     folder: Path | None,
     timeout: float,
 ) -> Path:
-    options = [*tools.flags, *kind]
+    folders = [word for folder in tools.includes for word in ("-isystem", folder)]
+    options = [*tools.flags, *folders, *kind]
     key = "\0".join([text, name, suffix, *tools.compiler, *options])
     home = (folder or _session_folder()) / hashlib.sha256(key.encode()).hexdigest()[:20]
     result = home / f"{name}{suffix or '.run'}"

@@ -17,10 +17,11 @@ def cut(
     """Return the reduction level outside the results that keeps a panel in the second cache.
 
     Of an input from beyond that cache that is passed several times it keeps the next panel, too,
-    which comes meanwhile, and all of the other inputs that is read beside it.
+    which comes meanwhile, and all of the other inputs that is read beside it.  What is brought to
+    scratchpads passes no cache.
     """
     capacity = accelerator.second_cache
-    if not shape.reductions or not capacity:
+    if not shape.reductions or not capacity or _on_scratchpads(shape, accelerator):
         return {}
     steps = {v: block[v] * shape.tile[v] for v in shape.extents}
     whole = {v: shape.extents[v] for v in shape.reductions}
@@ -41,7 +42,14 @@ def cut(
     step = -(-shape.extents[longest] // pieces)
     unit = steps[longest]
     step = max(unit, -(-step // unit) * unit)
-    return {longest: step} if 128 <= step < shape.extents[longest] else {}
+    return {longest: step} if max(128, unit + 1) <= step < shape.extents[longest] else {}
+
+
+def _on_scratchpads(shape: Shape, accelerator: Accelerator) -> bool:
+    """Return whether an instruction takes all that it reads from scratchpads."""
+    needle = shape.mapping.matching.needle
+    taken = {needle.operand(name).storage or "" for name, _ in inputs(shape.mapping)}
+    return all(accelerator.storage(name).kind == "scratchpad" for name in taken)
 
 
 def _touched(access: Access, counts: Dict[str, int]) -> int:

@@ -173,9 +173,9 @@ def _room(mapping: Mapping, accelerator: Accelerator) -> int:
 
 
 def _unrolled(shape: Shape) -> dict[str, int]:
-    """Return the reduction variables that go into the block whole: small windows."""
+    """Return the reduction variables that go into the block whole: small windows of known size."""
     tiles = {v: -(-shape.extents[v] // shape.tile[v]) for v in shape.reductions}
-    if prod(tiles.values()) <= 12:
+    if prod(tiles.values()) <= 12 and not any(is_symbolic(shape, v) for v in tiles):
         return tiles
     return {v: 1 for v in shape.reductions}
 

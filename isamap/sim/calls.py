@@ -15,13 +15,27 @@ from isamap.interp.rounding import Values
 from isamap.ir.index import Index
 from isamap.ir.literal import value as literal_value
 from isamap.ir.nodes import Buffer, Literal
-from isamap.lower.nodes import Call, Copy, Operand, Register, Token, Window
+from isamap.lower.nodes import Call, Copy, Operand, Register, Setting, Token, Window
+from isamap.lower.states import wanted_states
 from isamap.sim.memory import Environment, LoweredFault, Memory, Number
 
 Plans: TypeAlias = dict[tuple[Any, ...], Plan]
 """The plans of one run by instruction, symbols and pitches: unrolled calls share them."""
 
 Action: TypeAlias = Callable[[Environment], None]
+
+
+States: TypeAlias = dict[str, int | str]
+"""The values that states of the machine have: numbers, or literals as text."""
+
+
+def value_of(value: Index | Literal, memory: Memory) -> Callable[[Environment], int | str]:
+    """Return what a value of a state is when code runs."""
+    if isinstance(value, Literal):
+        text = f"{value.dtype}({value.text})"
+        return lambda environment: text
+    number = memory.number(value)
+    return lambda environment: int(number(environment))
 
 
 class Tracer(Protocol):
@@ -39,6 +53,10 @@ class Tracer(Protocol):
 
     def token(self, token: Token) -> None:
         """Take note of a token that is posted or waited for."""
+        ...
+
+    def setting(self, setting: Setting) -> None:
+        """Take note of a state that gets a value."""
         ...
 
     def enter(self, registers: Sequence[Register]) -> None:
@@ -104,8 +122,13 @@ class CallSite:
         memory: Memory,
         plans: Plans,
         tracer: Tracer | None,
+        states: States,
     ) -> None:
         self.node, self.entry, self.memory, self.tracer = node, entry, memory, tracer
+        self.states = states
+        self.wanted = [
+            (state, value_of(value, memory)) for state, value in wanted_states(node, entry).items()
+        ]
         self.plans = plans
         self.operands = entry.instruction.operands
         given = dict(node.operands)
@@ -268,8 +291,19 @@ class CallSite:
                 text = f"is {wrong}, which is not in {low} .. {high} ({_state(environment)})"
                 raise self._fault(self.operands[position], text)
 
+    def _check_states(self, environment: Environment) -> None:
+        """Raise a fault where a state has not the value that the call takes it to have."""
+        for state, value in self.wanted:
+            wanted, held = value(environment), self.states.get(state)
+            if held != wanted:
+                has = "no value" if held is None else held
+                text = f"{self.node.instruction}: the state {state} has {has}, not {wanted}"
+                raise LoweredFault(f"{text} ({_state(environment)})")
+
     def run(self, environment: Environment) -> None:
         """Execute the call."""
+        if self.wanted:
+            self._check_states(environment)
         values = () if not self.symbols else tuple(int(f(environment)) for _, f in self.symbols)
         bound = self.bound.get(values)
         if bound is None:

@@ -16,8 +16,28 @@ from isamap.interp.arithmetic import Arithmetic, declared
 from isamap.interp.rounding import Values
 from isamap.ir.nodes import Kernel
 from isamap.lower.apart import faults_ahead
-from isamap.lower.nodes import Call, Copy, Guard, Loop, LoweredKernel, Node, Prefetch, Scope, Token
-from isamap.sim.calls import Action, CallSite, Fragment, Plans, Tracer, new_fragment
+from isamap.lower.nodes import (
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    LoweredKernel,
+    Node,
+    Prefetch,
+    Scope,
+    Setting,
+    Token,
+)
+from isamap.sim.calls import (
+    Action,
+    CallSite,
+    Fragment,
+    Plans,
+    States,
+    Tracer,
+    new_fragment,
+    value_of,
+)
 from isamap.sim.copies import compile_copy
 from isamap.sim.memory import ArrayObserver, Environment, LoweredFault, Memory
 
@@ -104,6 +124,7 @@ class _Machine:
         self.holders: dict[tuple[str, int], list[Fragment]] = {}
         self.plans: Plans = {}
         self.depth = 0
+        self.states: States = {}
 
     def body(self, nodes: tuple[Node, ...], scope: Mapping[str, Fragment]) -> list[Action]:
         """Return an action for each node."""
@@ -125,6 +146,8 @@ class _Machine:
                 return self._prefetch(node)
             case Token():
                 return self._token(node)
+            case Setting():
+                return self._setting(node)
             case _:
                 assert_never(node)
 
@@ -148,6 +171,16 @@ class _Machine:
 
         return token
 
+    def _setting(self, node: Setting) -> Action:
+        value, tracer = value_of(node.value, self.memory), self.tracer
+
+        def setting(environment: Environment) -> None:
+            self.states[node.state] = value(environment)
+            if tracer is not None:
+                tracer.setting(node)
+
+        return setting
+
     def _prefetch(self, node: Prefetch) -> Action:
         """Return what does nothing: a line that is asked for is neither read nor written."""
         self.memory.array(node.buffer)
@@ -166,7 +199,10 @@ class _Machine:
         entry = self.entries.get(node.instruction)
         if entry is None:
             raise LoweredFault(f"there is no instruction {node.instruction}")
-        return CallSite(node, entry, self.kinds, scope, self.memory, self.plans, self.tracer).run
+        site = CallSite(
+            node, entry, self.kinds, scope, self.memory, self.plans, self.tracer, self.states
+        )
+        return site.run
 
     def _loop(self, node: Loop, scope: Mapping[str, Fragment]) -> Action:
         count, counter = self.memory.number(node.count), node.counter

@@ -14,7 +14,7 @@ import numpy as np
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.interp.call import Plan
 from isamap.interp.rounding import Values
-from isamap.lower.nodes import Call, Copy, Register, Token
+from isamap.lower.nodes import Call, Copy, Register, Setting, Token
 from isamap.sim.races import History, Order
 
 Begins = Mapping[str, tuple[str, int]]
@@ -46,6 +46,11 @@ class Timeline:
             (cycles * self.counts.get(unit, 1)).denominator
             for entry in accelerator.entries
             for unit, cycles in entry.busy.items()
+        ]
+        parts += [
+            (cycles * self.counts.get(unit, 1)).denominator
+            for state in accelerator.states
+            for unit, cycles in state.units.items()
         ]
         self.scale = lcm(*parts, max(1, accelerator.issue))
         self.free: dict[str, list[int]] = {}
@@ -107,6 +112,18 @@ class Timeline:
         for place, where in writes:
             place.ready[where] = done
         self.end = max(self.end, done, longest)
+
+    def setting(self, setting: Setting) -> None:
+        """Take note of a state that gets a value: its unit's next instructions have it."""
+        start = max(self.host, self.issued * self.scale // max(1, self.accelerator.issue))
+        self.issued += 1
+        for unit, cycles in self.accelerator.state(setting.state).units.items():
+            own = self.free.setdefault(unit, [0] * self.counts.get(unit, 1))
+            start = max(start, min(own), self.gates.get(unit, 0))
+            done = start + int(cycles * self.counts.get(unit, 1) * self.scale)
+            own[own.index(min(own))] = done
+            self.last[unit] = max(self.last.get(unit, 0), done)
+            self.end = max(self.end, done)
 
     def token(self, token: Token) -> None:
         """Take note of a token, which is posted when all that its unit was given is done."""

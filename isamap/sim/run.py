@@ -19,7 +19,7 @@ from isamap.interp.call import Plan
 from isamap.interp.rounding import Values
 from isamap.ir.nodes import Kernel
 from isamap.lower.capacity import excess, peak_use
-from isamap.lower.nodes import Call, Copy, LoweredKernel, Register, Token, Window
+from isamap.lower.nodes import Call, Copy, LoweredKernel, Register, Setting, Token, Window
 from isamap.sim.lowered import run_lowered
 from isamap.sim.queues import Begins, Timeline
 
@@ -37,7 +37,8 @@ class SimResult:
     longest chain of dependent instructions; ``peak`` is the greatest use of each storage.
     On a machine of queues ``cycles`` are those until the last instruction is done there, and
     ``waits`` those for which each unit, free itself, waited for what an instruction needed.
-    ``conflicts`` counts executions of calls with two operands in one bank of a scratchpad.
+    ``conflicts`` counts executions of calls with two operands in one bank of a scratchpad,
+    ``settings`` how often each state of the machine got a value.
     """
 
     outputs: Mapping[str, Values]
@@ -49,6 +50,7 @@ class SimResult:
     peak: Mapping[str, int]
     conflicts: int = 0
     waits: Mapping[str, Fraction] = field(default_factory=dict)
+    settings: Mapping[str, int] = field(default_factory=dict)
 
 
 def simulate(
@@ -80,7 +82,8 @@ def simulate(
         lowered, accelerator, arrays, symbols, kernel=kernel, arithmetic=arithmetic, tracer=account
     )
     busy = account.busy()
-    issue = Fraction(sum(account.counts.values()), max(1, accelerator.issue))
+    started = sum(account.counts.values()) + sum(account.settings.values())
+    issue = Fraction(started, max(1, accelerator.issue))
     latency = Fraction(max(account.ready.values(), default=0), account.scale)
     # The first result cannot leave before its instruction's latency is over.
     startup = max((e.latency for e in account.used.values()), default=Fraction(0))
@@ -95,6 +98,7 @@ def simulate(
         peak,
         account.conflicts,
         {} if timeline is None else timeline.waits,
+        dict(account.settings),
     )
 
 
@@ -125,6 +129,7 @@ class _Account:
         self.moved: dict[tuple[str, int], tuple[tuple[str, int], ...]] = {}
         self.storages = {s.name: s for s in accelerator.storages}
         self.conflicts = 0
+        self.settings: Counter[str] = Counter()
 
     def copied(self, copy: Copy) -> None:
         """Take note of a copy."""
@@ -135,6 +140,12 @@ class _Account:
         """Take note of a token."""
         if self.timeline is not None:
             self.timeline.token(token)
+
+    def setting(self, setting: Setting) -> None:
+        """Take note of a state that gets a value."""
+        self.settings[setting.state] += 1
+        if self.timeline is not None:
+            self.timeline.setting(setting)
 
     def enter(self, registers: Sequence[Register]) -> None:
         """Take note of a scope that begins."""
@@ -174,6 +185,9 @@ class _Account:
             entry = self.used[name]
             # Without units nothing is shared: the instruction keeps to itself.
             for unit, cycles in entry.busy.items():
+                found[unit] = found.get(unit, _ZERO) + count * cycles
+        for name, count in self.settings.items():
+            for unit, cycles in self.accelerator.state(name).units.items():
                 found[unit] = found.get(unit, _ZERO) + count * cycles
         for port, amount in self.bytes.items():
             storage, direction = port.rsplit(" ", 1)

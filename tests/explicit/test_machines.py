@@ -21,6 +21,7 @@ def kernels(name: str) -> dict[str, Kernel]:
 
 
 SUMS, BYTES, STORES = kernels("sums.ir"), kernels("bytes.ir"), kernels("stores.ir")
+LAYERS = kernels("layers.ir")
 
 
 def computed(kernel: Kernel, machine: str) -> Report:
@@ -98,3 +99,62 @@ def test_what_the_results_register_holds_is_not_overwritten_while_it_is_needed()
     (kernel,) = parse_module(text).kernels
     with pytest.raises(IsamapError, match="from acc to memory"):
         make_report(kernel, load_hardware("vta"), Options(prove=False))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_run_on_their_unit_and_are_narrowed_on_the_way_out(name: str) -> None:
+    used = instructions(computed(LAYERS[name], "nvdla"))
+    (out,) = (one for one in used if "_out_" in one)
+    if "pooling" in name:
+        assert out in ("pdp_out_s8", "pdp_out_f16")
+    else:
+        assert out in ("sdp_out_s8", "sdp_out_s16", "sdp_out_f16")
+        sums = len(LAYERS[name].statements) > 1
+        assert any(one.startswith("stripe") for one in used) == sums
+
+
+def test_a_bias_a_shift_and_a_clamp_are_units_in_a_row() -> None:
+    assert instructions(computed(LAYERS["shifted"], "nvdla")) >= {"x1_add_s8", "x2_shift_s8"}
+    assert "x1_add_relu_s8" in instructions(computed(LAYERS["bias"], "nvdla"))
+
+
+def test_results_of_32_bits_stay_on_the_chip() -> None:
+    with pytest.raises(IsamapError, match="nothing on nvdla computes") as refused:
+        make_report(SUMS["gemm"], load_hardware("nvdla"), Options(prove=False))
+    notes = [note.message for note in refused.value.diagnostics[0].notes]
+    assert "stripe_s8: no instruction takes s32[16, 32] from cacc to memory" in notes
+
+
+def test_atoms_that_lie_in_a_row_are_read_as_they_lie_and_others_are_packed() -> None:
+    aligned, odd = (computed(LAYERS[name], "nvdla") for name in ("aligned", "convolution"))
+    assert not any(a.name == "X_packed" for a in aligned.result.lowered.arrays)
+    assert any(a.name == "X_packed" for a in odd.result.lowered.arrays)
+
+
+def test_sums_that_nothing_stores_are_laid_so_that_others_take_them() -> None:
+    # With groups on both axes of the core more of it would be in use, but only some sums count.
+    (first, second) = computed(LAYERS["grouped"], "nvdla").result.schedule.statements
+    placed = [(p.form.name, p.axis) for p in first.mapping.matching.placements]
+    assert second.within == 0
+    assert len({axis for name, axis in placed if name == "g" and axis in ("p", "k")}) <= 1
+
+
+def test_a_proof_knows_the_pitch_that_is_demanded() -> None:
+    report = make_report(LAYERS["aligned"], load_hardware("nvdla"), Options())
+    assert report.certificate is not None
+    claims = [c for c in report.certificate.claims if c.name == "constraints"]
+    assert any("P % 32 == 0 of load_data_s8" in c.claim for c in claims)
+    assert all(c.verdict == "proved" for c in claims)
+
+
+def test_arrays_begin_where_the_memory_says() -> None:
+    # Whole vectors of inputs and results lie where the hardware counts tiles; nothing is copied.
+    text = """kernel gemm { in A : s8[8, 64]  const B : s8[64, 32]  local C : s32[8, 32]
+      out Y : s8[8, 32]
+      C[i, j] += s32(A[i, k]) * s32(B[k, j])
+      Y[i, j] = s8(C[i, j]) }"""
+    (kernel,) = parse_module(text).kernels
+    lowered = computed(kernel, "vta").result.lowered
+    assert [a.name for a in lowered.arrays if a.name.startswith(("A_", "Y_"))] == []
+    (shorter,) = parse_module(text.replace("64", "60")).kernels
+    assert "A_packed" in [a.name for a in computed(shorter, "vta").result.lowered.arrays]

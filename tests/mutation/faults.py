@@ -23,6 +23,7 @@ from isamap.lower.nodes import (
     Prefetch,
     Register,
     Scope,
+    Setting,
     Token,
     Window,
 )
@@ -107,6 +108,8 @@ def _named(node: Node) -> str:
             return f"prefetch of {node.buffer}"
         case Token():
             return f"token of {node.channel}"
+        case Setting():
+            return f"setting of {node.state}"
 
 
 def _bodies(site: Site, change: Change) -> Iterator[tuple[str, LoweredKernel]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Set
 from dataclasses import dataclass
+from math import gcd, prod
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index, Name, const, row_major
@@ -49,10 +50,9 @@ def fit_or_why(
 ) -> Fit | str:
     """Return what :func:`fit` returns, or why the operand does not take the elements."""
     name, array = operand.name, reference.array
-    if reference.alignment % entry.align.get(operand.name, 1):
-        return (
-            f"{array} is aligned to {reference.alignment} bytes, {name} wants {entry.align[name]}"
-        )
+    aligned = _alignment(entry, operand, fragment, reference)
+    if aligned % entry.align.get(operand.name, 1):
+        return f"{array} is aligned to {aligned} bytes, {name} wants {entry.align[name]}"
     packed = reference.dense is not None
     if packed and reference.dense != fragment.shape:
         return f"{array} is packed in another shape than {name} has"
@@ -104,6 +104,21 @@ def fit_or_why(
     if entry.constraints and (text := _broken(entry, axes, fragment, packed, limits, pitches)):
         return f"its constraint {text} may not hold"
     return Fit(tuple(limits.items()), tuple(pitches.items()))
+
+
+def _alignment(entry: Entry, operand: Buffer, fragment: Fragment, reference: Reference) -> int:
+    """Return the bytes at whose multiples each fragment begins.
+
+    What a fragment lays out advances by tiles.
+    """
+    if reference.dense is not None or operand.name not in entry.align:
+        return reference.alignment
+    tiles = {digit.variable: digit.tile for dim in fragment.dims for digit in dim}
+    steps = [
+        coefficient * prod(tiles.get(atom.name, 1) for atom in atoms if isinstance(atom, Name))
+        for atoms, coefficient in reference.offset.terms
+    ]
+    return gcd(max(entry.begin, reference.alignment), *(s * operand.dtype.bytes for s in steps))
 
 
 def _spares(fragment: Fragment, dim: int, reference: Reference, storing: bool) -> bool:

@@ -164,7 +164,8 @@ def broken_constraint(mapping: Mapping, steps: Dict[str, Sequence[int]]) -> str 
     """Return which constraint some tile breaks, or nothing; None where there are too many tiles.
 
     ``steps`` are those into which the range of each inner variable is cut before it is cut into
-    tiles, outermost first: each leaves a short tile at its own end.
+    tiles, outermost first: each leaves a short tile at its own end.  What is demanded of a pitch is
+    not looked at: it is, where it is known how the operand lies in memory.
     """
     entry = mapping.matching.needle.entry
     inner = mapping.matching.inner
@@ -174,11 +175,13 @@ def broken_constraint(mapping: Mapping, steps: Dict[str, Sequence[int]]) -> str 
     if prod(len(own) for own in lives) > MOST_TAILS:
         return None
     bounds = _bounding(entry)
+    pitches = {e.name for e in entry.instruction.extents if e.value is None and e.range is None}
+    demanded = [c for c in entry.constraints if not c.names & pitches]
     for live in product(*lives):
         used = {name: axis_extent(own, live) for name, own in forms.items()}
         used |= {e: used[axis] for e, axis in bounds.items() if axis in used}
         used |= {e.name: e.value for e in entry.instruction.extents if e.value is not None}
-        for constraint in entry.constraints:
+        for constraint in demanded:
             if not constraint.names <= used.keys():
                 missing = min(constraint.names - used.keys())
                 return f"its constraint {constraint.text}: {missing} is not known here"

@@ -92,7 +92,8 @@ class Entry:
     ``align`` gives the bytes to which an operand in memory must be aligned.  ``same`` are operands
     that must be one register, ``constraints`` what must hold of axes and extents at every use.
     ``bypass`` is the template of the same store past the caches, for what is not soon used again.
-    ``numeric`` says which bits come out where the statements leave that open.
+    ``numeric`` says which bits come out where the statements leave that open.  ``permits`` are C
+    expressions that are 0 where it cannot be executed, beside those of its operands' storages.
     """
 
     instruction: Instruction
@@ -109,6 +110,7 @@ class Entry:
     constraints: tuple[Constraint, ...] = ()
     bypass: str | None = None
     numeric: Numeric | None = None
+    permits: tuple[str, ...] = ()
 
     @property
     def overwritten(self) -> str | None:
@@ -168,7 +170,9 @@ class Accelerator:
     work side by side.  ``features`` are CPU features (names of /proc/cpuinfo) without which native
     code cannot run.  ``digest`` is a hash of the description's content; ``trusted`` says that its
     templates and toolchain may be executed (shipped, or named with ``--trust``).  ``parameters``
-    are the numbers that were chosen when it was loaded; they are filled in everywhere.
+    are the numbers that were chosen when it was loaded; they are filled in everywhere.  ``server``
+    is the machine that executes the instructions of this one, which has no C templates of its own:
+    ``toolchain`` and ``features`` are then the server's.
     """
 
     name: str
@@ -187,6 +191,7 @@ class Accelerator:
     version: int = 1
     parameters: tuple[Parameter, ...] = ()
     queues: Queues | None = None
+    server: "Accelerator | None" = None
 
     def storage(self, name: str) -> Storage:
         """Return the storage called ``name``."""

@@ -95,14 +95,14 @@ class _Reader:
         self.statements = [self._bound(zero_based(s)) for s in self.instruction.statements]
 
     def _bound(self, statement: Statement) -> Statement:
-        target = substitute_expr(statement.target, self.extents)
+        """Return a statement of the call's extents, without variables of one value."""
+        sizes = {v.name: v.extent.substitute(self.extents) for v in statement.variables}
+        values = {**self.extents, **{n: const(0) for n, e in sizes.items() if e == const(1)}}
+        target = substitute_expr(statement.target, values)
         assert isinstance(target, Access)
-        variables = tuple(
-            Variable(v.name, v.lower, v.extent.substitute(self.extents))
-            for v in statement.variables
-        )
-        value = substitute_expr(statement.value, self.extents)
-        return Statement(target, statement.reduction, value, variables)
+        value = substitute_expr(statement.value, values)
+        rest = tuple(Variable(n, const(0), e) for n, e in sizes.items() if e != const(1))
+        return Statement(target, statement.reduction, value, rest)
 
     def kernel(self, permissions: Permissions) -> Called:
         """Return the kernel and what its arrays and symbols stand for."""

@@ -282,7 +282,8 @@ def _strides(operand: Buffer, values: Mapping[str, Index]) -> tuple[Index, ...]:
 
 def _dense(shape: tuple[Index, ...], strides: tuple[Index, ...]) -> _Layout | None:
     """Return the operand itself, where its elements lie row by row with nothing in between."""
-    if any(s not in (const(0), r) for s, r in zip(strides, row_major(shape), strict=True)):
+    rows = row_major(shape)
+    if any(strides[d] != rows[d] for d, extent in enumerate(shape) if extent != const(1)):
         return None
     return _Layout(shape, tuple(((d, const(1)),) for d in range(len(shape))), whole=True)
 

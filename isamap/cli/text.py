@@ -230,7 +230,9 @@ def _served_lines(report: Report) -> list[str]:
     """Return what computes the calls of a served machine, a line for each distinct one."""
     lines: list[str] = []
     for n, own in enumerate(report.result.services):
-        sizes = ", ".join(f"{name}={'?' if value is None else value}" for name, value in own.extents)
+        sizes = ", ".join(
+            f"{name}={'?' if value is None else value}" for name, value in own.extents
+        )
         text = f"{own.instruction}({sizes}) by {', '.join(own.used)}"
         lines += wrap(("          " if n else "served    ") + text, "", " " * 12)
     return lines

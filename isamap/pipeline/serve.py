@@ -45,6 +45,7 @@ from isamap.lower.nodes import (
 from isamap.pipeline.arrange import Arranged, arrange
 from isamap.pipeline.called import Called, UnservedError, called
 from isamap.pipeline.options import Options, Tell, silent
+from isamap.pipeline.sequences import Sequences
 from isamap.pipeline.service import Service
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.pipeline.unmapped import enumerate_each, nothing
@@ -201,7 +202,9 @@ class _Serving:
         numbers = {name: index.constant for name, index in call.symbols}
         extents = tuple((e.name, numbers.get(e.name)) for e in entry.instruction.extents)
         mapped = arranged.kernel
-        service = Service(function, entry.name, extents, made.kernel, mapped, choice, stack)
+        name = Sequences(mapped, self.server).name
+        used = tuple(dict.fromkeys(name(own.mapping) for own in choice.schedule.statements))
+        service = Service(function, entry.name, extents, made.kernel, mapped, choice, used, stack)
         self.services.append(service)
         return replace(
             entry,

@@ -12,7 +12,8 @@ class Service:
 
     ``extents`` are those of the instruction, None where they are known only when the code runs;
     ``function`` is the C function, ``stack`` the bytes of its workspace.  ``kernel`` is what the
-    call computes, ``mapped`` what the server's rules made of it, and ``choice`` how that is mapped.
+    call computes, ``mapped`` what the server's rules made of it, and ``choice`` how that is mapped:
+    to the instructions ``used``, those that follow each other with a ``+`` between them.
     """
 
     function: str
@@ -21,10 +22,5 @@ class Service:
     kernel: Kernel
     mapped: Kernel
     choice: Choice
+    used: tuple[str, ...]
     stack: int
-
-    @property
-    def used(self) -> tuple[str, ...]:
-        """The server's instructions that compute its statements."""
-        own = self.choice.schedule.statements
-        return tuple(dict.fromkeys(s.mapping.matching.needle.name for s in own))

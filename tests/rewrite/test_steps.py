@@ -71,7 +71,7 @@ def test_they_compute_the_same_bits(text: str) -> None:
     assert found.proved
     inputs = random_inputs(kernel, {}, 0)
     for rewriting in found.proved:
-        assert_valid(rewriting)
+        assert_valid(rewriting, kernel)
         name = kernel.statements[0].target.buffer
         after = interpret(rewriting.kernel, inputs)[name]
         np.testing.assert_array_equal(after, interpret(kernel, inputs)[name])

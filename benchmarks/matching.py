@@ -25,8 +25,9 @@ from isamap.mapping.checks import lemmas
 from isamap.mapping.laws import clauses, killing, placements
 from isamap.mapping.tiles import tile
 from isamap.pipeline.count import Query, count_matchings, load_suite
-from isamap.pipeline.mapped import enumerate_each, only_instruction
+from isamap.pipeline.mapped import only_instruction
 from isamap.pipeline.source import load_hardware, load_kernel
+from isamap.pipeline.unmapped import enumerate_each
 from isamap.solver.models import load
 from isamap.text.load import parse_module
 

@@ -182,10 +182,10 @@ def _mappings(
     from isamap.mapping.groups import grouped
     from isamap.mapping.needles.needles import needles
     from isamap.pipeline.facts import match_facts
-    from isamap.pipeline.mapped import enumerate_each, nothing
     from isamap.pipeline.offered import offered
     from isamap.pipeline.result import statement_names
     from isamap.pipeline.sequences import Sequences
+    from isamap.pipeline.unmapped import enumerate_each, nothing
 
     enumerations = enumerate_each(kernel, machine, instruction)
     together = group_mappings(kernel, needles(chosen))

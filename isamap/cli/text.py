@@ -33,6 +33,7 @@ def report_lines(report: Report, everything: bool) -> list[str]:
         lines += ["", *_statement_lines(report, statement, sequences, everything)]
     lines += ["", *schedule_lines(result, sequences)]
     lines += ["", *_estimate_lines(report), *_prepared_lines(report), *_placement_lines(report)]
+    lines += _served_lines(report)
     lines += tuning_lines(result.tuning)
     return [*lines, *_result_lines(report)]
 
@@ -222,6 +223,18 @@ def _placement_lines(report: Report) -> list[str]:
             count = f"{own.clashes} pair{'s' * (own.clashes != 1)}"
             text += f"; {count} of operands of one call in one bank, {least}"
         lines += wrap(("          " if n else "placed    ") + text, "", " " * 12)
+    return lines
+
+
+def _served_lines(report: Report) -> list[str]:
+    """Return what computes the calls of a served machine, a line for each distinct one."""
+    lines: list[str] = []
+    for n, own in enumerate(report.result.services):
+        sizes = ", ".join(
+            f"{name}={'?' if value is None else value}" for name, value in own.extents
+        )
+        text = f"{own.instruction}({sizes}) by {', '.join(own.used)}"
+        lines += wrap(("          " if n else "served    ") + text, "", " " * 12)
     return lines
 
 

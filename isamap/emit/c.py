@@ -8,11 +8,13 @@ from isamap.emit.body import INDENT, Body
 from isamap.emit.expressions import Env, condition
 from isamap.emit.header import (
     header_text,
+    pointer,
     prepare_signature,
     prepare_workspace_signature,
     prepared_signature,
     signature,
     workspace_signature,
+    wrapped,
 )
 from isamap.emit.liveness import buffers_used, calls
 from isamap.emit.prelude import used_part
@@ -70,6 +72,23 @@ def function_text(lowered: LoweredKernel, machine: Machine, kernel: Kernel) -> s
     alignments = _alignments(lowered, machine)
     parameters = _parameters(kernel, alignments)
     return _Writer(lowered, kernel, machine, lowered.name, alignments).functions(parameters, None)
+
+
+def local_text(
+    lowered: LoweredKernel,
+    machine: Machine,
+    kernel: Kernel,
+    sizes: Mapping[str, int],
+    restrict: bool,
+) -> tuple[str, int]:
+    """Return a function ``void name(pointers..., int64_t symbols...)`` that other functions of the
+    file call, and the bytes that it takes on the stack.
+
+    It computes with one thread; its symbols are at most ``sizes``, and what the machine permits is
+    known.  Its arrays lie apart if they are to ``restrict``.  Errors are those of :func:`emit_c`.
+    """
+    parameters = _parameters(kernel, {})
+    return _Writer(lowered, kernel, machine, lowered.name, {}).local(parameters, sizes, restrict)
 
 
 def preamble_text(accelerator: Accelerator, functions: str | None = None) -> str:
@@ -184,6 +203,24 @@ class _Writer:
         kernel = self._function(self.entry, head, self.lowered.body, taken, symbols, blocks)
         whole = [*self.copies, *first, size, f"{_comment(self.kernel)}\n{kernel}"]
         return "\n".join(whole)
+
+    def local(
+        self, parameters: tuple[Parameter, ...], sizes: Mapping[str, int], restrict: bool
+    ) -> tuple[str, int]:
+        """Return the text of a function that has its workspace on the stack, and its bytes."""
+        symbols, space = self.lowered.symbols, self._workspace(self.lowered.body)
+        room, inner = space.bytes(sizes), f"{self.entry}_at"
+        head = f"static {signature(inner, parameters, symbols, restrict=restrict)}"
+        body = self._function(inner, head, self.lowered.body, parameters, symbols, (space,))
+        items = [pointer(p, False) for p in parameters]
+        items += [f"int64_t {names.symbol(s)}" for s in symbols]
+        given = [*(names.buffer(p.name) for p in parameters), *map(names.symbol, symbols)]
+        lines = [f"char workspace[{room}];"] if room else []
+        lines.append(f"{inner}({', '.join([*given, 'workspace' if room else 'NULL', '1'])});")
+        outer = _function(
+            wrapped(f"static void {self.entry}", items), [INDENT + line for line in lines]
+        )
+        return "\n".join([*self.copies, f"{_comment(self.kernel)}\n{body}", outer]), room
 
     def _ahead_functions(self, ahead: Ahead) -> list[str]:
         symbols, env = ahead.symbols, self._env(ahead.symbols)

@@ -14,9 +14,13 @@ REFUSED = -4
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The storages of the registers that a function uses, and those that they lie within."""
+    """The storages of the registers that a function uses, and those that they lie within.
+
+    ``needs`` are the conditions of the instructions themselves.
+    """
 
     storages: Sequence[Storage]
+    needs: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, nodes: tuple[Node, ...], machine: Machine) -> "State":
@@ -29,12 +33,15 @@ class State:
         }
         every = machine.accelerator.storages
         used |= {s.within for s in every if s.name in used and s.within is not None}
-        return cls([storage for storage in every if storage.name in used])
+        called = dict.fromkeys(call.instruction for call in calls(nodes))
+        needs = tuple(permit for name in called for permit in machine.entries[name].permits)
+        return cls([storage for storage in every if storage.name in used], needs)
 
     @property
     def permits(self) -> tuple[str, ...]:
         """The conditions without which something may not be used, each once."""
-        return tuple(dict.fromkeys(s.permit for s in self.storages if s.permit))
+        own = (s.permit for s in self.storages if s.permit)
+        return tuple(dict.fromkeys((*own, *self.needs)))
 
     def permit_lines(self) -> list[str]:
         """Return the statements that end a call where something may not be used."""

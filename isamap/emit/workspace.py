@@ -76,6 +76,11 @@ class Block:
             lines.append(f"bytes += {f'(size_t)threads * {room}' if array.private else room};")
         return [*lines, "return bytes;"]
 
+    def bytes(self, sizes: Mapping[str, int]) -> int:
+        """Return how many bytes the block takes for one thread, of symbols at most so large."""
+        rooms = (-(-int(a.size.evaluate(sizes)) * a.dtype.bytes // self.line) for a in self.arrays)
+        return sum((lines | 1) * self.line for lines in rooms) + self.line * bool(self.arrays)
+
     def pointer_lines(self, env: Env) -> list[str]:
         """Return the statements that make pointers to the shared arrays, bases of the others."""
         if not self.arrays:

@@ -115,7 +115,8 @@ class Entry:
     ``numeric`` says which bits come out where the statements leave that open; a machine does one of
     several, and always the same one.  ``length`` is of how many machine instructions it consists.
     ``states`` are the states of the machine that it depends on, with the extent or the immediate
-    operand of which each has the value, or the number that it must be.
+    operand of which each has the value, or the number that it must be.  ``permits`` are C
+    expressions that are 0 where it cannot be executed, beside those of its operands' storages.
     """
 
     instruction: Instruction
@@ -135,6 +136,7 @@ class Entry:
     length: int = 1
     begin: int = 1
     states: Mapping[str, str | int] = field(default_factory=dict)
+    permits: tuple[str, ...] = ()
 
     @property
     def overwritten(self) -> str | None:
@@ -204,7 +206,9 @@ class Accelerator:
     work side by side.  ``features`` are CPU features (names of /proc/cpuinfo) without which native
     code cannot run.  ``digest`` is a hash of the description's content; ``trusted`` says that its
     templates and toolchain may be executed (shipped, or named with ``--trust``).  ``parameters``
-    are the numbers that were chosen when it was loaded; they are filled in everywhere.
+    are the numbers that were chosen when it was loaded; they are filled in everywhere.  ``server``
+    is the machine that executes the instructions of this one, which has no C templates of its own:
+    ``toolchain`` and ``features`` are then the server's.
     """
 
     name: str
@@ -224,6 +228,7 @@ class Accelerator:
     parameters: tuple[Parameter, ...] = ()
     states: tuple[State, ...] = ()
     queues: Queues | None = None
+    server: "Accelerator | None" = None
 
     def state(self, name: str) -> State:
         """Return a state by name."""

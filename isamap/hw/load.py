@@ -34,6 +34,7 @@ from isamap.hw.native import best_shipped
 from isamap.hw.numeric import numeric_of
 from isamap.hw.parameters import Parameter, fill, full_name, settle, split_name
 from isamap.hw.schema import DescriptionModel, InstructionModel, StorageModel, ToolchainModel
+from isamap.hw.serve import served_by, split_server
 from isamap.hw.shipped import shipped_names, shipped_source
 from isamap.hw.yaml_nodes import Mapping as Node
 from isamap.hw.yaml_nodes import Scalar, find, read_file, read_nodes
@@ -61,10 +62,13 @@ def load_hardware(name_or_path: str, trust: bool = False) -> Accelerator:
     """Return the description of a shipped name, or of a file.
 
     ``native`` is the best shipped description for this CPU; ``name:VL=512`` is one with another
-    value of a parameter.  Templates and toolchains of shipped
-    descriptions may be executed, those of other files only with ``trust``.  Raises HardwareError
-    with every fault of the file, each at its line and column.
+    value of a parameter; ``name@server`` is one whose instructions another machine executes.
+    Templates and toolchains of shipped descriptions may be executed, those of other files only with
+    ``trust``.  Raises HardwareError with every fault of the file, each at its line and column.
     """
+    own, server = split_server(name_or_path)
+    if server is not None and not Path(split_name(name_or_path)[0]).exists():
+        return served_by(load_hardware(own, trust), load_hardware(server, trust))
     name, given = split_name(name_or_path)
     source, folder = _open(best_shipped() if name == "native" else name)
     files = _chain(source, folder)

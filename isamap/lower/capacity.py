@@ -56,7 +56,8 @@ def excess(lowered: LoweredKernel, accelerator: Accelerator) -> str | None:
 def _capacity(storage: Storage, accelerator: Accelerator) -> int | None:
     if storage.kind == "scratchpad":
         return storage.size
-    if storage.kind == "registers" and (storage.numbered or accelerator.toolchain is None):
+    spills = accelerator.toolchain is not None and accelerator.server is None
+    if storage.kind == "registers" and (storage.numbered or not spills):
         return storage.count
     return None
 

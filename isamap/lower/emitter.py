@@ -218,10 +218,19 @@ def bind(
     fragment: Fragment,
     position: Position,
     dense: bool,
+    counted: frozenset[str] = frozenset(),
 ) -> tuple[tuple[str, Index], ...]:
-    """Return the instruction's extents and pitches at a position."""
+    """Return the instruction's extents and pitches at a position.
+
+    Of ``dense`` fragments all elements are taken, but for extents that are ``counted``.
+    """
     lengths = tuple(
-        (name, const(fragment.shape[dim]) if dense else position.live_extent(fragment, dim))
+        (
+            name,
+            const(fragment.shape[dim])
+            if dense and name not in counted
+            else position.live_extent(fragment, dim),
+        )
         for name, dim in limits
     )
     return tuple(sorted((*lengths, *((name, position.at(p)) for name, p in pitches))))

@@ -418,7 +418,7 @@ class Nest:
                 operands.append((owner, same.noted(owner, made, operand)))
                 continue
             operands.append((owner, emitter.source(made.source, here, owner)))
-            symbols.update(self._symbols(made, name, here))
+            self._join(symbols, self._symbols(made, name, here))
         emitter.places = self.at.schedule.places(None)
         target = needle.target.buffer
         staged: Copy | None = None
@@ -454,7 +454,23 @@ class Nest:
         references = (made.source.reference,)
         wanted = self.at.fragment(operand, here.partial(self.at.tile), references)
         dense = made.source.reference.dense is not None
-        return dict(bind(made.fit.limits, made.fit.pitches, wanted, here, dense))
+        fit = made.fit
+        return dict(bind(fit.limits, fit.pitches, wanted, here, dense, fit.counted))
+
+    def _join(self, symbols: dict[str, Index], more: Mapping[str, Index]) -> None:
+        """Add the extents that an operand asks for to those of the operands before it.
+
+        Of an axis that one has all elements of, and another one less, the less are computed.
+        """
+        extents = self.at.needle.entry.instruction.extents
+        most = {e.name: const(e.range[1] - 1) for e in extents if e.range is not None}
+        for name, value in more.items():
+            known = symbols.setdefault(name, value)
+            if known == value or value == most.get(name):
+                continue
+            if known != most.get(name):
+                raise _bad(f"operands of {self.at.needle.name} want {name} = {known} and {value}")
+            symbols[name] = value
 
     def _window(
         self, here: Position, partial: frozenset[str], symbols: dict[str, Index]
@@ -464,12 +480,14 @@ class Nest:
         found = self.at.store_fit(partial)
         wanted = self.at.result(partial)
         if found is not None and wanted is not None:
-            symbols.update(bind(found.limits, found.pitches, wanted, here, False))
+            own = bind(found.limits, found.pitches, wanted, here, False)
+            self._join(symbols, dict(own))
             return Window(self.at.output.array, here.at(self.at.output.offset)), None
         if wanted is not None and self.statement.reduction == "=" and self.at.needle.tied is None:
             stage = self._stage_reference(target, wanted.shape)
             if (found := self.at.store_fit(partial, stage)) is not None:
-                symbols.update(bind(found.limits, found.pitches, wanted, here, True))
+                own = bind(found.limits, found.pitches, wanted, here, True, found.counted)
+                self._join(symbols, dict(own))
                 copy = self._stage_copy(here, target, self.at.output)
                 return Window(stage.array, stage.offset), copy
         raise _bad(

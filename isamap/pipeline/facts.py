@@ -22,6 +22,7 @@ from isamap.pipeline.result import (
     statement_names,
 )
 from isamap.pipeline.schedule_text import schedule_text
+from isamap.pipeline.service import Service
 from isamap.pipeline.sizes import iterations
 from isamap.proof.certificate import Certificate, merged
 from isamap.proof.claim import Decision
@@ -59,6 +60,7 @@ def report_facts(report: Report) -> Facts:
         "estimate": _estimate(result),
         "prepared": _prepared(result),
         "placed": [asdict(own) for own in result.placements],
+        "served": [_service(own) for own in result.services],
         "tuning": _tuning(result),
         "execution": {
             "way": execution.way,
@@ -240,6 +242,15 @@ def _statement(
         "complete": found.complete,
         "incomplete_reason": found.reason,
         "refused": list(found.refused),
+    }
+
+
+def _service(service: Service) -> Facts:
+    return {
+        "instruction": service.instruction,
+        "extents": dict(service.extents),
+        "function": service.function,
+        "by": list(service.used),
     }
 
 

@@ -11,8 +11,6 @@ from isamap.diagnostics import (
     NoMappingError,
     fail,
 )
-from isamap.emit.c import emit_c
-from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statements_ahead
 from isamap.ir.nodes import Kernel
@@ -21,7 +19,7 @@ from isamap.lower.choose import Choice
 from isamap.lower.cost import estimate
 from isamap.lower.grouping import group_reasons
 from isamap.lower.nodes import LoweredKernel
-from isamap.mapping.find import enumerate_preferred, enumerate_statement, enumerate_with
+from isamap.mapping.find import enumerate_preferred, enumerate_with
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles.needles import needles
 from isamap.mapping.reasons import reasons
@@ -36,7 +34,9 @@ from isamap.pipeline.result import (
     uses,
 )
 from isamap.pipeline.sequences import Sequences
+from isamap.pipeline.serve import Emitted, emit
 from isamap.pipeline.sizes import TYPICAL_SIZE
+from isamap.pipeline.unmapped import enumerate_each, nothing
 from isamap.pipeline.written import arrange_written
 from isamap.schedule.schedule import Schedule
 
@@ -66,7 +66,7 @@ def map_kernel(
                 schedule, lowered = tuned.best.schedule, tuned.best.lowered
                 cost = estimate(lowered, hardware, symbols)
     with clock.stage("emit"):
-        source, no_c = emitted(mapped, hardware, lowered)
+        c, no_c = emitted(mapped, hardware, lowered, tell)
     return Result(
         kernel,
         mapped,
@@ -78,9 +78,10 @@ def map_kernel(
         cost,
         symbols,
         tuning,
-        source,
+        None if c is None else c.source,
         no_c,
         dict(clock.seconds),
+        () if c is None else c.services,
     )
 
 
@@ -106,36 +107,6 @@ def arrange_kernel(
     if options.instruction and not uses(choice.schedule, options.instruction):
         raise _unused(kernel, hardware, options.instruction)
     return arranged, choice
-
-
-def nothing(
-    kernel: Kernel,
-    hardware: Accelerator,
-    enumerations: Sequence[Enumeration],
-    refused: Sequence[str] = (),
-) -> NoMappingError:
-    """Return the error that names the statements without a mapping."""
-    names = statement_names(kernel)
-    unmapped = [i for i, found in enumerate(enumerations) if not found.mappings]
-    return NoMappingError(
-        [
-            _unmapped(kernel, hardware, names[i], i, (*enumerations[i].refused, *refused))
-            for i in unmapped
-        ]
-    )
-
-
-def enumerate_each(
-    kernel: Kernel, hardware: Accelerator, instruction: str | None = None
-) -> tuple[Enumeration, ...]:
-    """Return the legal mappings of every statement, which may be none.
-
-    With ``instruction`` only those to it, and to compositions in which it takes part.
-    """
-    index, numbers = needles(hardware), range(len(kernel.statements))
-    if instruction is not None:
-        return tuple(enumerate_with(kernel, number, index, instruction) for number in numbers)
-    return tuple(enumerate_statement(kernel, number, index) for number in numbers)
 
 
 def _enumerations(
@@ -177,23 +148,6 @@ def _unused(kernel: Kernel, hardware: Accelerator, instruction: str) -> NoMappin
                 notes=tuple(Diagnostic("", line, severity="note") for line in notes),
             )
         ]
-    )
-
-
-def _unmapped(
-    kernel: Kernel, hardware: Accelerator, name: str, index: int, refused: Sequence[str]
-) -> Diagnostic:
-    text = f"nothing on '{hardware.name}' computes statement {name} of kernel '{kernel.name}'"
-    statement = kernel.statements[index]
-    together = group_reasons(kernel, needles(hardware), index)
-    nearest = (*together, *reasons(statement, hardware, kernel.permissions), *refused)
-    return Diagnostic(
-        "E721",
-        text,
-        statement.span,
-        hint="'isamap explain' says more and tries changes; portable_c has every operation: "
-        "'extends: portable_c' adds it to a description",
-        notes=tuple(Diagnostic("", line, severity="note") for line in nearest),
     )
 
 
@@ -266,13 +220,13 @@ def _why(
 
 
 def emitted(
-    kernel: Kernel, hardware: Accelerator, lowered: LoweredKernel
-) -> tuple[CSource | None, str]:
+    kernel: Kernel, hardware: Accelerator, lowered: LoweredKernel, tell: Tell = silent
+) -> tuple[Emitted | None, str]:
     """Return the C, or None and the reason why there is none."""
     if hardware.toolchain is None:
         return None, f"the description of '{hardware.name}' names no toolchain"
     try:
-        return emit_c(lowered, hardware, bind_extents(kernel)), ""
+        return emit(lowered, hardware, bind_extents(kernel), tell), ""
     except HardwareError as error:
         return None, error.diagnostics[0].message
 

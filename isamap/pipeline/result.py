@@ -18,6 +18,7 @@ from isamap.lower.place import Placement, placements
 from isamap.mapping.compose.composed import is_of
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
+from isamap.pipeline.service import Service
 from isamap.pipeline.sizes import variable_extents
 from isamap.proof.certificate import Certificate
 from isamap.rewrite.build import normal
@@ -164,6 +165,7 @@ class Result:
     is the C with its header; it is None, and ``no_c`` the reason, where the description makes none.
     ``mapped`` is the kernel that was mapped: ``kernel`` itself, or what ``rewritings`` made of it,
     with statements that are computed together as one; ``statements`` are those of ``mapped``.
+    ``services`` are the calls that the server of a served machine executes.
     """
 
     kernel: Kernel
@@ -179,6 +181,7 @@ class Result:
     source: CSource | None
     no_c: str
     seconds: Mapping[str, float]
+    services: tuple[Service, ...] = ()
 
     @property
     def mappings(self) -> tuple[LegalMapping, ...]:

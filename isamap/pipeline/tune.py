@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from isamap import __version__
-from isamap.emit.c import emit_c
+from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.ir.nodes import Kernel
@@ -22,6 +22,7 @@ from isamap.pipeline.limits import limits
 from isamap.pipeline.memory import Memory
 from isamap.pipeline.options import Options, Tell
 from isamap.pipeline.result import FrontRow, Limits, Tuning
+from isamap.pipeline.serve import emit
 from isamap.pipeline.sizes import sample_symbols
 from isamap.pipeline.way import native_choice
 from isamap.schedule.space import Space, space
@@ -91,9 +92,11 @@ def tune(
             arrays = random_inputs(kernel, symbols, options.seed)
             threads = options.threads
             if counted:
-                clock = Counting(kernel, hardware, arrays, symbols, threads)
+                clock = Counting(kernel, hardware, arrays, symbols, threads, _source)
             else:
-                clock = stack.enter_context(Clock(kernel, hardware, arrays, symbols, threads))
+                clock = stack.enter_context(
+                    Clock(kernel, hardware, arrays, symbols, threads, _source)
+                )
             bench = clock
         if settings.log and not replayed:
             told = _header(written or kernel, hardware, options, sampler, measured)
@@ -104,7 +107,7 @@ def tune(
             model, options.tune, options.seed, bench, plan, tape, remembered, order, tell, noted
         )
         if found.best and not found.interrupted and hardware.toolchain is not None:
-            text = emit_c(found.best.lowered, hardware, bound).text
+            text = emit(found.best.lowered, hardware, bound).source.text
             try:
                 tape.check("c", sha256(text.encode()).hexdigest())
             except KeyboardInterrupt:
@@ -153,6 +156,10 @@ def _counted(tuning: Tuning, hardware: Accelerator) -> Tuning:
     first = None if tuning.first is None else tuning.first * clock
     best = None if tuning.best is None else tuning.best * clock
     return replace(tuning, first=first, best=best, counted=True)
+
+
+def _source(lowered: LoweredKernel, hardware: Accelerator, kernel: Kernel) -> CSource:
+    return emit(lowered, hardware, kernel).source
 
 
 def _limits(
@@ -213,7 +220,7 @@ def _identity(
         machine = this_machine(hardware)
         found["machine"] = f"{machine.cpu}, {machine.compiler}"
         # What is measured is the emitted code: a change of how it is emitted begins anew.
-        found["code"] = _digest(emit_c(first, hardware, bind_extents(kernel)).text)
+        found["code"] = _digest(emit(first, hardware, bind_extents(kernel)).source.text)
     return found
 
 

@@ -8,10 +8,12 @@ from typing import TypeAlias
 import numpy as np
 
 from isamap.emit.liveness import calls
+from isamap.hw.accelerator import Accelerator
 from isamap.interp.compare import Comparison, compare, compare_at
 from isamap.interp.points import interpret_at
 from isamap.interp.run import interpret
 from isamap.ir.nodes import Kernel
+from isamap.lower.nodes import LoweredKernel
 from isamap.pipeline.arrays import output_names
 from isamap.pipeline.points import sample_points, tile_steps
 from isamap.pipeline.result import Arrays, Check, Result
@@ -51,8 +53,15 @@ def _error(result: Result) -> Fraction | None:
 
 def _roundoffs(result: Result) -> int:
     """Return how many unit roundoffs a step may be off: as many as with any instruction used."""
-    entries = {entry.name: entry.numeric for entry in result.accelerator.entries}
-    names = {call.instruction for call in calls(result.lowered.code)}
+    used = [(result.lowered, result.accelerator)]
+    if (server := result.accelerator.server) is not None:
+        used += [(service.choice.lowered, server) for service in result.services]
+    return max(_most_roundoffs(lowered, machine) for lowered, machine in used)
+
+
+def _most_roundoffs(lowered: LoweredKernel, machine: Accelerator) -> int:
+    entries = {entry.name: entry.numeric for entry in machine.entries}
+    names = {call.instruction for call in calls(lowered.code)}
     return max((n.roundoffs for name in names for n in entries[name]), default=1)
 
 

@@ -16,6 +16,8 @@ from isamap.rewrite.rule import Rule
 from isamap.rewrite.shape import Shapes
 from isamap.rewrite.shaped import COPY, INSERT, REASSOCIATE, copying, inserting, reassociating
 from isamap.rewrite.split_terms import split_terms
+from isamap.rewrite.steps import NAME as STEPS
+from isamap.rewrite.steps import in_steps
 from isamap.rewrite.winograd import winograd
 
 Named: TypeAlias = tuple[str, Rule]
@@ -30,6 +32,7 @@ RULES: tuple[Named, ...] = (
     ("split-terms", split_terms),
     ("winograd", winograd),
     ("reciprocal", reciprocal),
+    (STEPS, in_steps),
 )
 """The rules that need to know nothing of a machine, each with the name that chooses it."""
 
@@ -42,7 +45,7 @@ SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
 FINAL = frozenset((REASSOCIATE,))
 """Rules after which no other one finds what it would not have found before."""
 
-UNMAPPED = frozenset((COPY,))
+UNMAPPED = frozenset((COPY, STEPS))
 """Rules that gain nothing for a statement that has mappings."""
 
 

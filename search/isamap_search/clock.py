@@ -1,22 +1,28 @@
 """Timing candidates: compiled side by side, then run by turns in one worker process."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
+from typing import TypeAlias
 
 import numpy as np
 
-from isamap.diagnostics import HardwareError, ToolError
+from isamap.diagnostics import HardwareError, NoMappingError, ToolError
 from isamap.emit.c import emit_c
+from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
+from isamap.lower.nodes import LoweredKernel
 from isamap.run.build import build_shared
 from isamap.run.outcome import Crash
 from isamap.run.worker import Limits, Loaded, Worker
 from isamap_search.code_size import code_bytes
 from isamap_search.objective import Candidate, Point
+
+Emit: TypeAlias = Callable[[LoweredKernel, Accelerator, Kernel], CSource]
+"""Makes the C of a lowered kernel; raises HardwareError or NoMappingError where it cannot."""
 
 # A search does not wait long for one candidate.
 _LIMITS = Limits(seconds=30.0)
@@ -36,12 +42,14 @@ class Clock:
         arrays: Mapping[str, np.ndarray],
         symbols: Mapping[str, int],
         threads: int,
+        emit: Emit = emit_c,
     ) -> None:
         self._bound = bind_extents(kernel)
         self._accelerator = accelerator
         self._arrays = arrays
         self._symbols = symbols
         self._threads = threads
+        self._emit = emit
         self._worker = Worker(_LIMITS)
         self._ready: dict[Point, Loaded | None] = {}
         self.fault: ToolError | None = None
@@ -101,9 +109,9 @@ class Clock:
 
     def _build(self, candidate: Candidate) -> Loaded | None:
         try:
-            source = emit_c(candidate.lowered, self._accelerator, self._bound)
+            source = self._emit(candidate.lowered, self._accelerator, self._bound)
             return Loaded(build_shared(source, self._accelerator), source)
-        except (ToolError, HardwareError) as error:
+        except (ToolError, HardwareError, NoMappingError) as error:
             self.fault = self.fault or ToolError(error.diagnostics)
             return None
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from isamap.diagnostics import HardwareError, ToolError
+from isamap.diagnostics import HardwareError, NoMappingError, ToolError
 from isamap.emit.c import emit_c
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
@@ -14,6 +14,7 @@ from isamap.ir.statements import bind_extents
 from isamap.run.build import build_program
 from isamap.run.counter import Counter
 from isamap.run.outcome import Crash
+from isamap_search.clock import Emit
 from isamap_search.code_size import code_bytes
 from isamap_search.objective import Candidate, Point
 from isamap_search.race import Rules
@@ -36,7 +37,9 @@ class Counting:
         arrays: Mapping[str, np.ndarray],
         symbols: Mapping[str, int],
         threads: int,
+        emit: Emit = emit_c,
     ) -> None:
+        self._emit = emit
         self._bound = bind_extents(kernel)
         self._accelerator = accelerator
         self._given = arrays, symbols, threads
@@ -85,10 +88,10 @@ class Counting:
 
     def _build(self, candidate: Candidate) -> Counter | None:
         try:
-            source = emit_c(candidate.lowered, self._accelerator, self._bound)
+            source = self._emit(candidate.lowered, self._accelerator, self._bound)
             path = build_program(source, self._accelerator)
             return Counter(path, source, self._accelerator, *self._given)
-        except (ToolError, HardwareError) as error:
+        except (ToolError, HardwareError, NoMappingError) as error:
             self.fault = self.fault or ToolError(error.diagnostics)
             return None
 

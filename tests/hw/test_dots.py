@@ -12,7 +12,7 @@ from isamap.hw.load import load_hardware
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.choose import Choice, choose
-from isamap.pipeline.mapped import enumerate_each
+from isamap.pipeline.unmapped import enumerate_each
 from isamap.text.load import parse_module
 
 GEMM = """\

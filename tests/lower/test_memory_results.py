@@ -45,6 +45,12 @@ PITCHES = (
     "r[i, j] = a[i, j] + b[i, j] }"
 )
 
+COUNTED = (
+    "instruction gemm(m in 1..9, n in 1..9, k in 1..9, P, Q, R) { "
+    "in a : s32[m, k] @ memory strides [P, 1] in b : s32[k, n] @ memory strides [Q, 1] "
+    "inout c : s32[m, n] @ memory strides [R, 1] c[i, j] += a[i, l] * b[l, j] }"
+)
+
 
 def check(folder: Path, semantics: str, text: str) -> None:
     path = folder / "inmemory.yaml"
@@ -110,3 +116,19 @@ def test_reduction_into_memory_starts_from_its_identity(tmp_path: Path) -> None:
 def test_operands_of_other_pitches_are_no_accumulators(tmp_path: Path) -> None:
     text = "kernel k(N = 18) { in A : s32[N, 2] inout Y : s32[N, 2] Y[i, j] = Y[i, j] + A[i, j] }"
     check(tmp_path, PITCHES, text)
+
+
+@pytest.mark.parametrize(
+    "access",
+    ["A[i, k] * B[k, j]", "A[i, k] * B[j, k]", "A[k, i] * B[k, j]", "A[k, i] * B[j, k]"],
+)
+@pytest.mark.parametrize("size", [3, 11])
+def test_counts_at_which_an_instruction_ends_need_no_padding(
+    tmp_path: Path, access: str, size: int
+) -> None:
+    """What is packed has whole fragments, what is not ends sooner: so many are computed."""
+    text = (
+        f"kernel k(N = {size}) {{ in A : s32[N, N] in B : s32[N, N] out Y : s32[N, N] "
+        f"Y[i, j] += {access} }}"
+    )
+    check(tmp_path, COUNTED, text)

@@ -13,10 +13,15 @@ from isamap.mapping.needles.demands import broken
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How an operand in memory takes the elements of a reference."""
+    """How an operand in memory takes the elements of a reference.
+
+    ``limits`` are extents that bound a dimension, ``pitches`` those between elements.  ``counted``
+    are limits at which the instruction ends: they are numbers of live elements, packed or not.
+    """
 
     limits: tuple[tuple[str, int], ...]
     pitches: tuple[tuple[str, Index], ...]
+    counted: frozenset[str] = frozenset()
 
 
 def fit(
@@ -62,6 +67,7 @@ def fit_or_why(
     declared = operand.strides or row_major(operand.shape)
     limits: dict[str, int] = {}
     pitches: dict[str, Index] = {}
+    counted: set[str] = set()
     if any(not index.is_linear_in(axes) or index.offset for index in access.indices):
         return f"an index of {name} is not a plain sum of axes"
     if any(index.names - set(axes) for index in access.indices):
@@ -78,6 +84,7 @@ def fit_or_why(
         if reach > 1 and not _agree(own, wanted, free, pitches):
             return f"{array} lies with pitch {wanted} along {axis}, {name} with {own}"
         limit = _limit(operand, access, axis)
+        ends = limit is not None and _ends_at(entry, axis, limit)
         if not whole:
             if not _is_rectangular(fragment, dim):
                 return f"the elements in use along {axis} are not its first ones"
@@ -88,12 +95,13 @@ def fit_or_why(
                         f"{_text(filler)}"
                     )
                 continue
-            if limit is None or (not storing and operand.pad is None):
+            if limit is None or (not storing and operand.pad is None and not ends):
                 return (
                     f"{name} always takes {fragment.shape[dim]} elements along {axis}, "
                     "and fewer are there"
                 )
-            if dim in fragment.filled and not storing and not _pads_with(operand, filler):
+            filled = ends or _pads_with(operand, filler)
+            if dim in fragment.filled and not storing and not filled:
                 return f"{name} does not fill up with {_text(filler)} along {axis}"
         if limit is not None:
             span = extents[limit].range
@@ -101,9 +109,11 @@ def fit_or_why(
                 return f"{name} cannot take every number of elements along {axis}"
             if limits.setdefault(limit, dim) != dim:
                 return f"one extent of {name} bounds two axes"
+            if ends and _is_rectangular(fragment, dim):
+                counted.add(limit)
     if entry.constraints and (text := _broken(entry, axes, fragment, packed, limits, pitches)):
         return f"its constraint {text} may not hold"
-    return Fit(tuple(limits.items()), tuple(pitches.items()))
+    return Fit(tuple(limits.items()), tuple(pitches.items()), frozenset(counted))
 
 
 def _alignment(entry: Entry, operand: Buffer, fragment: Fragment, reference: Reference) -> int:
@@ -172,6 +182,15 @@ def _limit(operand: Buffer, access: Access, axis: str) -> str | None:
         if index.name == axis and (name := extent.name) is not None:
             return name
     return None
+
+
+def _ends_at(entry: Entry, axis: str, limit: str) -> bool:
+    """Return whether an instruction goes no further along ``axis`` than an extent says.
+
+    What lies beyond is then neither read nor computed, and needs no filling.
+    """
+    ranges = {v.name: v for s in entry.instruction.statements for v in s.variables}
+    return axis in ranges and ranges[axis].extent.name == limit
 
 
 def _is_rectangular(fragment: Fragment, dim: int) -> bool:

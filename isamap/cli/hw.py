@@ -6,6 +6,7 @@ from isamap.cli.tables import short, table, wrap
 from isamap.hw.accelerator import Accelerator, Entry, Storage
 from isamap.ir.nodes import Instruction
 from isamap.ir.printer import print_buffer, print_extent, print_statement
+from isamap.run.process import command_text
 
 
 @click.group("hw", help="List and show the hardware descriptions.")
@@ -51,6 +52,8 @@ def _shown(machine: Accelerator, everything: bool) -> list[str]:
     ]
     if machine.features:
         lines += wrap(f"needs {', '.join(machine.features)}", "  ", "    ")
+    if machine.toolchain is not None and machine.toolchain.measure:
+        lines += wrap(f"measured by: {command_text(machine.toolchain.measure)}", "  ", "    ")
     for p in machine.parameters:
         values = ", ".join(map(str, p.values))
         said = f"{p.name} = {p.value}{': ' * bool(p.what)}{p.what}, one of {values}"

@@ -11,6 +11,7 @@ from isamap.hw.load import load_hardware
 from isamap.hw.native import runnable
 from isamap.hw.tools import find_tool
 from isamap.ir.nodes import Kernel
+from isamap.pipeline.measured import measure_schedules
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
 from isamap.pipeline.result import Report
@@ -49,6 +50,17 @@ def test_instructions_are_counted_by_qemu() -> None:
     # Eight lanes: a step of k computes 33 columns in five instructions, and loads what they read.
     assert 17 * 9 * 33 / 8 < cycles < 17 * 9 * 33
     assert counted(reported("rvv_instructions")) == cycles
+
+
+def test_schedules_are_ordered_by_counted_instructions() -> None:
+    if find_tool("qemu-riscv64") is None:
+        pytest.skip("no qemu-riscv64: isamap targets install riscv_rvv")
+    machine = load_hardware(str(BOARD / "rvv_instructions.yaml"), trust=True)
+    found = measure_schedules(KERNEL, machine, 3, Options())
+    assert (found.way, found.fault) == ("measured", None)
+    assert len(found.predictions) == 3
+    assert all(own.bound is not None and own.bound <= own.estimate for own in found.predictions)
+    assert all(own.measured.is_integer() for own in found.predictions)
 
 
 @needs_gcc

@@ -70,6 +70,8 @@ def test_reasons_why_code_cannot_run(cpuinfo: Path) -> None:
     assert native.runnable(machine(missing)) == "the compiler 'no-such-compiler' is not installed"
     emulated = Toolchain(("true",), runner=("true",))
     assert native.runnable(machine(emulated, "sve")) is None
+    measured = Toolchain(("true",), runner=("no-such-emulator",), measure=("no-such-board",))
+    assert native.runnable(machine(measured, "sve")) is None  # the command itself tells
     lost = Toolchain(("true",), runner=("no-such-emulator",))
     assert native.runnable(machine(lost)) == "the runner 'no-such-emulator' is not installed"
 

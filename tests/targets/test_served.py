@@ -166,7 +166,7 @@ def test_a_call_that_the_server_does_not_compute_is_named(tmp_path: Path) -> Non
     (found,) = error.value.diagnostics
     assert found.code == "E723"
     assert found.message.startswith("'poor' does not serve binary_mul")
-    assert "m = 3, n = 5" in found.message
+    assert " with m = " in found.message
     assert found.span is not None
     assert found.span.source.name.endswith("tpp.yaml")
     assert any("nothing on 'poor' computes" in note.message for note in found.notes)

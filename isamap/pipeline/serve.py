@@ -217,7 +217,9 @@ class _Serving:
         self, call: Call, entry: Entry, why: str, causes: tuple[Diagnostic, ...] = ()
     ) -> NoMappingError:
         """Return the error for a call that the server does not compute."""
-        sizes = ", ".join(f"{name} = {index}" for name, index in call.symbols)
+        given = dict(call.symbols)
+        known = (e.name for e in entry.instruction.extents if e.name in given)
+        sizes = ", ".join(f"{name} = {given[name]}" for name in known)
         text = f"'{self.server.name}' does not serve {entry.name}"
         text += f" with {sizes}" if sizes else ""
         notes = [Diagnostic("", d.message, severity="note") for d in causes]

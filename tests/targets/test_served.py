@@ -9,7 +9,6 @@ import pytest
 from isamap.diagnostics import NoMappingError
 from isamap.hw.load import load_hardware
 from isamap.hw.native import runnable
-from isamap.interp.run import interpret
 from isamap.ir.nodes import Kernel
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
@@ -166,7 +165,7 @@ def test_a_call_that_the_server_does_not_compute_is_named(tmp_path: Path) -> Non
     (found,) = error.value.diagnostics
     assert found.code == "E723"
     assert found.message.startswith("'poor' does not serve binary_mul")
-    assert "m = 3, n = 5" in found.message
+    assert " with m = " in found.message
     assert found.span is not None
     assert found.span.source.name.endswith("tpp.yaml")
     assert any("nothing on 'poor' computes" in note.message for note in found.notes)
@@ -192,11 +191,7 @@ def test_the_interpreter_sees_a_wrong_server(tmp_path: Path) -> None:
 def test_permissions_reach_the_calls() -> None:
     kernel = COMMON["gemm_f32"]
     strict = replace(kernel, permissions=replace(kernel.permissions, reassociate=False))
-    (service,) = map_kernel(strict, load_hardware("tpp@portable_c")).services
-    assert not service.kernel.permissions.reassociate
-    assert interpret(service.kernel, _ones(service.kernel))["c"].max() == 34
-
-
-def _ones(kernel: Kernel) -> dict[str, np.ndarray]:
-    shapes = {b.name: tuple(e.evaluate({}) for e in b.shape) for b in kernel.buffers}
-    return {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+    for given in (kernel, strict):
+        services = map_kernel(given, load_hardware("tpp@portable_c")).services
+        own = {service.kernel.permissions.reassociate for service in services}
+        assert own == {given.permissions.reassociate}

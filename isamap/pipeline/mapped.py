@@ -175,12 +175,14 @@ def _unmapped(
     statement = kernel.statements[index]
     together = group_reasons(kernel, needles(hardware), index)
     nearest = (*together, *reasons(statement, hardware, kernel.permissions), *refused)
+    addition = "; portable_c has every operation: 'extends: portable_c' adds it to a description"
+    if hardware.queues == "tokens":
+        addition = ""  # it could not extend it: instructions in C wait for no token
     return Diagnostic(
         "E721",
         text,
         statement.span,
-        hint="'isamap explain' says more and tries changes; portable_c has every operation: "
-        "'extends: portable_c' adds it to a description",
+        hint="'isamap explain' says more and tries changes" + addition,
         notes=tuple(Diagnostic("", line, severity="note") for line in nearest),
     )
 

@@ -98,3 +98,14 @@ def test_what_the_results_register_holds_is_not_overwritten_while_it_is_needed()
     (kernel,) = parse_module(text).kernels
     with pytest.raises(IsamapError, match="from acc to memory"):
         make_report(kernel, load_hardware("vta"), Options(prove=False))
+
+
+@pytest.mark.parametrize(("machine", "told"), [("vta", False), ("gemm16", True)])
+def test_scalar_c_is_proposed_where_a_description_can_have_it(machine: str, told: bool) -> None:
+    text = "kernel k { in A : f64[9]  out B : f64[9]  B[i] = exp(A[i]) }"
+    (kernel,) = parse_module(text).kernels
+    with pytest.raises(IsamapError) as caught:
+        make_report(kernel, load_hardware(machine), Options(prove=False))
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "E721"
+    assert ("extends: portable_c" in (diagnostic.hint or "")) == told

@@ -44,7 +44,7 @@ def show(name: str, everything: bool) -> None:
 def _shown(machine: Accelerator, everything: bool) -> list[str]:
     clock = float(machine.clock) / 1e9
     lines = [
-        *wrap(f"{machine.name}: {machine.title}", "", "    "),
+        *wrap(f"{machine.name}: {machine.title}".removesuffix(": "), "", "    "),
         *wrap(
             f"{clock:.3g} GHz, {machine.cores} core{'s' * (machine.cores != 1)}, issues "
             f"{machine.issue} a cycle"

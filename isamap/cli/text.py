@@ -43,7 +43,8 @@ def head_lines(kernel: Kernel, hardware: Accelerator) -> list[str]:
     sizes = ", ".join(
         e.name if e.value is None else f"{e.name} = {e.value}" for e in kernel.extents
     )
-    text = f"{kernel.name}({sizes}) on {hardware.name}: {hardware.title}"
+    title = f": {hardware.title}" if hardware.title else ""
+    text = f"{kernel.name}({sizes}) on {hardware.name}{title}"
     return [click.style(line, bold=True) for line in wrap(text, "", "    ")]
 
 

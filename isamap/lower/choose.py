@@ -375,11 +375,12 @@ def _no_mapping(
             for a in {a.reason: a for a in found}.values()
         ),
     ]
+    addition = ", or extend the description by it," if accelerator.queues != "tokens" else ""
     return Diagnostic(
         "E301",
         f"nothing on {accelerator.name} computes the statement that writes {target}",
         enumeration.statement.span,
-        hint="'isamap explain' says more and tries changes; map on portable_c, or extend the "
-        "description by it, to run it as scalar C",
+        hint="'isamap explain' says more and tries changes; map on portable_c"
+        f"{addition} to run it as scalar C",
         notes=tuple(Diagnostic("", reason, severity="note") for reason in reasons[:10]),
     )

@@ -49,12 +49,14 @@ def _unmapped(
     text = f"nothing on '{hardware.name}' computes statement {name} of kernel '{kernel.name}'"
     statement = kernel.statements[index]
     together = group_reasons(kernel, needles(hardware), index)
+    addition = "; portable_c has every operation: 'extends: portable_c' adds it to a description"
+    if hardware.queues == "tokens":
+        addition = ""  # it could not extend it: instructions in C wait for no token
     nearest = (*together, *reasons(statement, hardware, kernel.permissions), *refused)
     return Diagnostic(
         "E721",
         text,
         statement.span,
-        hint="'isamap explain' says more and tries changes; portable_c has every operation: "
-        "'extends: portable_c' adds it to a description",
+        hint="'isamap explain' says more and tries changes" + addition,
         notes=tuple(Diagnostic("", line, severity="note") for line in nearest),
     )

@@ -251,7 +251,8 @@ def _fits(
 ) -> bool:
     """Return whether the storages hold a block's results and its fragments, ``resident`` of each.
 
-    One operand streams through a register or two; the others stay for the whole block.
+    One operand streams through a register or two, if it has as many fragments; the others stay for
+    the whole block.
     """
     needle = shape.mapping.matching.needle
     results = prod(block[v] for v in shape.outputs)
@@ -262,7 +263,7 @@ def _fits(
         storage = accelerator.storage(name)
         if storage.kind == "scratchpad" and _bytes(shape, block, name) > (storage.size or 0):
             return False
-        streamed = 2 if len(counts) > 1 or results > 1 else 1
+        streamed = min(max(counts), 2 if len(counts) > 1 or results > 1 else 1)
         file, each = accelerator.register_file(storage)
         held = (sum(counts) - max(counts) + streamed) * each
         need[file.name] = need.get(file.name, 0) + held

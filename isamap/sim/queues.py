@@ -29,6 +29,14 @@ class Place:
         self.needed: Values = np.zeros(size, np.int64)
         self.history = History(size)
 
+    def reach(self, size: int) -> None:
+        """Have room for at least ``size`` rows."""
+        if (missing := size - len(self.ready)) > 0:
+            missing = max(missing, len(self.ready))
+            self.ready = np.pad(self.ready, (0, missing))
+            self.needed = np.pad(self.needed, (0, missing))
+            self.history.reach(len(self.ready))
+
 
 class Timeline:
     """Follows executed instructions through the queues of their units.
@@ -56,6 +64,8 @@ class Timeline:
         self.free: dict[str, list[int]] = {}
         self.held: dict[str, int] = {}
         self.places: dict[str, Place] = {}
+        self.known: dict[str, dict[int, int]] = {}
+        self.rows: dict[tuple[str, int, int], Values] = {}
         self.turns: dict[str, int] = {}
         self.order = Order() if accelerator.queues == "tokens" else None
         self.last: dict[str, int] = {}
@@ -201,8 +211,19 @@ class Timeline:
             key = f"{register.name} {turn} @"
             return self.places.setdefault(key, Place(1)), np.zeros(1, np.int64)
         file, _ = self.accelerator.register_file(storage)
-        place = self.places.setdefault(f"@ {file.name}", Place(self.accelerator.rows(storage) or 0))
         size = prod(register.shape) * register.dtype.bytes
         rows = self.accelerator.rows_for(storage, size)
-        first = register.number + turn * rows
-        return place, np.arange(first, first + rows)
+        return self._numbered(file.name, register.number + turn * rows, rows)
+
+    def _numbered(self, file: str, first: int, rows: int) -> tuple[Place, Values]:
+        """Return the place of a storage, and which of its rows these are.
+
+        Rows count in the order in which they are first touched, however large the storage is.
+        """
+        key = file, first, rows
+        if key not in self.rows:
+            known = self.known.setdefault(file, {})
+            found = [known.setdefault(row, len(known)) for row in range(first, first + rows)]
+            self.rows[key] = np.array(found, np.int64)
+            self.places.setdefault(f"@ {file}", Place(0)).reach(len(known))
+        return self.places[f"@ {file}"], self.rows[key]

@@ -24,6 +24,13 @@ class History:
         self.wrote: dict[str, Values] = {}
         self.read: dict[str, Values] = {}
 
+    def reach(self, size: int) -> None:
+        """Have room for ``size`` rows, which are no fewer than before."""
+        for table in (self.wrote, self.read):
+            for unit, numbers in table.items():
+                table[unit] = np.pad(numbers, (0, size - self.size))
+        self.size = size
+
     def of(self, table: dict[str, Values], unit: str) -> Values:
         """Return the numbers of a unit's last instructions, 0 where there was none."""
         if unit not in table:

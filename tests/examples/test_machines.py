@@ -1,17 +1,19 @@
 """Descriptions among the examples: what their page shows is in them, and they do what they say."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from isamap.diagnostics import IsamapError
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.hw.native import runnable
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
 from isamap.targets.test import check_target
-from isamap.text.load import load_module
+from isamap.text.load import load_module, parse_module
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "examples" / "machines" / "power8.yaml"
@@ -54,3 +56,47 @@ def test_its_instructions_are_found(kernel: str, instruction: str) -> None:
     assert report.execution.way == "program"
     assert report.check is not None
     assert report.check.ok, report.check
+
+
+OUTER = """
+kernel gemm { in A : f16[17, 33]  in B : f16[33, 9]  out C : f32[17, 9]
+  C[i, j] += f32(A[i, k]) * f32(B[k, j]) }
+kernel convolution { in X : f16[9, 11, 5] pad 0  const F : f16[3, 3, 5, 13]  out Y : f32[5, 6, 13]
+  Y[p, q, k] += f32(X[2*p + r - 1, 2*q + s - 1, c]) * f32(F[r, s, c, k]) }
+kernel more { in A : f16[9, 10]  in B : f16[10, 9]  inout C : f32[9, 9]
+  C[i, j] += f32(A[i, k]) * f32(B[k, j]) }
+kernel largest { in A : f32[9]  out B : f32[9]  B[i] = max(A[i], 0) }
+"""
+OWN = {k.name: k for k in parse_module(OUTER).kernels}
+
+
+@pytest.mark.parametrize("kernel", ["gemm", "convolution"])
+def test_the_machine_without_c_computes_with_its_outer_products(kernel: str) -> None:
+    hardware = load_hardware(str(FILE.with_name("outer.yaml")))
+    report = make_report(OWN[kernel], hardware, Options(prove=False))
+    assert report.result.schedule.statements[0].mapping.matching.needle.name == "outer"
+    assert report.execution.way == "simulated"
+    assert report.check is not None
+    assert report.check.ok, report.check
+
+
+def without(name: str) -> Accelerator:
+    found = load_hardware(str(FILE.with_name("outer.yaml")))
+    return replace(found, entries=tuple(e for e in found.entries if e.name != name))
+
+
+@pytest.mark.parametrize(
+    ("lacking", "kernel", "told"),
+    [
+        ("prime", "gemm", "no instruction sets a register of acc to 0.0"),
+        ("", "more", "the result's register cannot be loaded"),
+        ("drain", "gemm", "no instruction takes f32[8, 8] from acc to memory"),
+        ("", "largest", "nothing on 'outer' computes statement B"),
+    ],
+)
+def test_what_is_lacking_is_told_as_the_page_says(lacking: str, kernel: str, told: str) -> None:
+    with pytest.raises(IsamapError) as caught:
+        make_report(OWN[kernel], without(lacking), Options(prove=False))
+    assert told in str(caught.value)
+    shown = told.replace("statement B", "statement C")
+    assert shown in PAGE.read_text("utf-8")

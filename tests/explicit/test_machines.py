@@ -1,5 +1,6 @@
 """Kernels of odd sizes on the shipped machines whose memories a program fills, all simulated."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -158,3 +159,25 @@ def test_arrays_begin_where_the_memory_says() -> None:
     assert [a.name for a in lowered.arrays if a.name.startswith(("A_", "Y_"))] == []
     (shorter,) = parse_module(text.replace("64", "60")).kernels
     assert "A_packed" in [a.name for a in computed(shorter, "vta").result.lowered.arrays]
+
+
+@pytest.mark.parametrize(("machine", "told"), [("vta", False), ("gemm16", True)])
+def test_scalar_c_is_proposed_where_a_description_can_have_it(machine: str, told: bool) -> None:
+    text = "kernel k { in A : f64[9]  out B : f64[9]  B[i] = exp(A[i]) }"
+    (kernel,) = parse_module(text).kernels
+    with pytest.raises(IsamapError) as caught:
+        make_report(kernel, load_hardware(machine), Options(prove=False))
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "E721"
+    assert ("extends: portable_c" in (diagnostic.hint or "")) == told
+
+
+@pytest.mark.parametrize("machine", ["gemmini", "vta"])
+def test_scratchpads_may_be_as_large_as_memories(machine: str) -> None:
+    # What places and simulates follows the rows that are used, not all that there are.
+    shipped = load_hardware(machine)
+    pads = tuple(replace(s, size=2**60) if s.kind == "scratchpad" else s for s in shipped.storages)
+    kernel = next(iter((SUMS if machine == "gemmini" else BYTES).values()))
+    large = make_report(kernel, replace(shipped, storages=pads), Options(prove=False))
+    assert large.check is not None
+    assert large.check.ok, large.check

@@ -231,7 +231,10 @@ class _Probe:
             for one, answer in zip(asked, outcome, strict=True):
                 self._judge(one, answer)
         elif len({one.trial.name for one in asked}) == 1:
-            self.tallies[asked[0].trial.entry.name].fail("wrong", outcome.message)
+            # Operands end where memory ends, so that this is what it mostly is.
+            beyond = outcome.signal in ("SIGSEGV", "SIGBUS")
+            why = "; does it read or write beyond an operand?" if beyond else ""
+            self.tallies[asked[0].trial.entry.name].fail("wrong", outcome.message + why)
         else:
             names = list(dict.fromkeys(one.trial.name for one in asked))
             first = set(names[: len(names) // 2])

@@ -51,6 +51,8 @@ def measure(machine: Accelerator, only: str | None = None) -> list[Measured]:
 
 def _measured(machine: Accelerator, product: Product) -> Measured:
     least = fewest(machine, product.types, product.instruction)
+    if way_to_count(machine) is None:
+        return Measured(product, None, least, None, None)
     shape = (product.rows, product.columns)
     results = [mapped(machine, product.types, *shape, depth) for depth in DEPTHS]
     rows, columns = _block(results[-1])
@@ -59,16 +61,13 @@ def _measured(machine: Accelerator, product: Product) -> Measured:
     told = spills(source, machine) if source is not None else None
     counts = [_count(machine, result) for result in results]
     first, last = counts[0], counts[-1]
-    if first is None or last is None:
-        return Measured(product, None, least, told, None)
     work = shape[0] * shape[1] * (DEPTHS[-1] - DEPTHS[0])
     executed = (last.instructions - first.instructions) / work
     return Measured(product, executed, least, told, last)
 
 
-def _count(machine: Accelerator, result: Result) -> Counted | None:
-    if way_to_count(machine) is None or result.source is None:
-        return None
+def _count(machine: Accelerator, result: Result) -> Counted:
+    assert result.source is not None, "what is run has C"
     return count_instructions(result.source, machine, random_inputs(result.kernel, {}, 0))
 
 

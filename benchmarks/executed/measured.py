@@ -1,14 +1,13 @@
 """What a product executes, beside the fewest instructions that there could be."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from executed.minimum import Fewest, fewest
 from executed.products import DEPTHS, Product, mapped, products
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.pipeline.result import Result
-from isamap.schedule.shape import block_of, read_shape
 from isamap.targets.count import Counted, count_instructions, spills, way_to_count
 
 LIMIT = 1.15
@@ -51,32 +50,22 @@ def measure(machine: Accelerator, only: str | None = None) -> list[Measured]:
 
 def _measured(machine: Accelerator, product: Product) -> Measured:
     least = fewest(machine, product.types, product.instruction)
+    if way_to_count(machine) is None:
+        return Measured(product, None, least, None, None)
     shape = (product.rows, product.columns)
-    results = [mapped(machine, product.types, *shape, depth) for depth in DEPTHS]
-    rows, columns = _block(results[-1])
-    product = replace(product, rows=rows, columns=columns)
+    results = [mapped(machine, product.types, *shape, depth, product.schedule) for depth in DEPTHS]
     source = results[0].source
     told = spills(source, machine) if source is not None else None
     counts = [_count(machine, result) for result in results]
     first, last = counts[0], counts[-1]
-    if first is None or last is None:
-        return Measured(product, None, least, told, None)
     work = shape[0] * shape[1] * (DEPTHS[-1] - DEPTHS[0])
     executed = (last.instructions - first.instructions) / work
     return Measured(product, executed, least, told, last)
 
 
-def _count(machine: Accelerator, result: Result) -> Counted | None:
-    if way_to_count(machine) is None or result.source is None:
-        return None
+def _count(machine: Accelerator, result: Result) -> Counted:
+    assert result.source is not None, "what is run has C"
     return count_instructions(result.source, machine, random_inputs(result.kernel, {}, 0))
-
-
-def _block(result: Result) -> tuple[int, int]:
-    own = result.schedule.statements[-1]
-    shape = read_shape(own.mapping)
-    block = block_of(shape, own.levels)
-    return block["i"] * shape.tile["i"], block["j"] * shape.tile["j"]
 
 
 def shortly(told: str | None) -> str:

@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from isamap.diagnostics import IsamapError
+from isamap.diagnostics import IsamapError, Source
 from isamap.hw.accelerator import Accelerator
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.result import Result
+from isamap.pipeline.schedule_text import schedule_text
+from isamap.schedule.reader import parse_schedule
 from isamap.schedule.shape import block_of, read_shape
+from isamap.schedule.written import WrittenSchedule
 from isamap.text.load import parse_module
 
 TYPES = {
@@ -36,12 +39,16 @@ _LARGE = (480, 480)
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """The register block of a product of some types: its rows and columns, and the instruction."""
+    """The register block of a product of some types: its rows and columns, and the instruction.
+
+    ``schedule`` is that of a large product.
+    """
 
     types: str
     rows: int
     columns: int
     instruction: str
+    schedule: WrittenSchedule
 
 
 def product_text(types: str, rows: int, columns: int, depth: int) -> str:
@@ -58,11 +65,21 @@ def product_text(types: str, rows: int, columns: int, depth: int) -> str:
     )
 
 
-def mapped(machine: Accelerator, types: str, rows: int, columns: int, depth: int) -> Result:
-    """Map a product as it is written, by rules.  IsamapError if nothing computes it."""
+def mapped(
+    machine: Accelerator,
+    types: str,
+    rows: int,
+    columns: int,
+    depth: int,
+    schedule: WrittenSchedule | None = None,
+) -> Result:
+    """Map a product as it is written, by rules or a schedule.
+
+    IsamapError if nothing computes it.
+    """
     text = product_text(types, rows, columns, depth)
     kernel = parse_module(text).kernels[0]
-    return map_kernel(kernel, machine, Options(prove=False, rewrite=()))
+    return map_kernel(kernel, machine, Options(prove=False, rewrite=(), schedule=schedule))
 
 
 def products(machine: Accelerator) -> Iterator[Product]:
@@ -77,4 +94,6 @@ def products(machine: Accelerator) -> Iterator[Product]:
         if prod(shape.tile.values()) > 1:
             block = block_of(shape, own.levels)
             rows, columns = (block[v] * shape.tile[v] for v in ("i", "j"))
-            yield Product(types, rows, columns, own.mapping.matching.needle.name)
+            schedule = parse_schedule(Source("product.schedule", schedule_text(result)))
+            name = own.mapping.matching.needle.name
+            yield Product(types, rows, columns, name, schedule)

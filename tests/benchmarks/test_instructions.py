@@ -9,8 +9,12 @@ import pytest
 
 from isamap.hw.load import load_hardware, shipped_names
 from isamap.hw.native import runnable
+from isamap.text.load import load_module
 
 ROOT = Path(__file__).parents[2]
+FRESH = "python benchmarks/instructions.py --markdown docs/matrix.md"
+MATRIX = "python benchmarks/matrix.py --markdown docs/matrix.md"
+KERNELS = ROOT / "tests" / "targets" / "kernels.ir"
 PAGE = ROOT / "docs" / "matrix.md"
 
 
@@ -52,9 +56,44 @@ def test_a_product_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_target_is_in_the_table() -> None:
-    table = PAGE.read_text().partition("<!-- begin products -->")[2].partition("<!-- end")[0]
-    targets = [n for n in shipped_names() if load_hardware(n).toolchain is not None]
-    for name in targets:
-        assert f"| `{name}` |" in table, (
-            "python benchmarks/instructions.py --markdown docs/matrix.md"
-        )
+    for name in shipped_names():
+        if load_hardware(name).toolchain is not None:
+            table = PAGE.read_text().partition(f"<!-- begin products {name} -->")[2]
+            assert f"| `{name}` |" in table.partition("<!-- end")[0], FRESH
+
+
+def test_a_cell_of_the_matrix_tells_what_a_kernel_becomes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = load_hardware("aarch64_neon")
+    if missing := runnable(machine):
+        pytest.skip(missing)
+    cells = module("executed.cells", monkeypatch)
+    kernels = {k.name: k for k in load_module(KERNELS).kernels}
+    found = cells.cell(kernels["pooling"], machine)
+    assert found is not None
+    assert found.instruction == "fmax"
+    assert not found.scalar
+    assert found.fewest == 0.25
+    assert found.executed is not None
+    assert found.fewest < found.executed < 1
+
+
+def test_a_cell_of_a_simulated_machine_has_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = module("executed.cells", monkeypatch)
+    kernels = {k.name: k for k in load_module(KERNELS).kernels}
+    found = cells.cell(kernels["gemm_f32"], load_hardware("gemm16"))
+    assert found is not None
+    assert found.executed is not None
+    assert found.executed > found.fewest
+
+
+def test_every_target_and_kernel_is_in_the_matrix() -> None:
+    kernels = [k.name for k in load_module(KERNELS).kernels]
+    for name in shipped_names():
+        table = PAGE.read_text().partition(f"<!-- begin matrix {name} -->")[2]
+        table = table.partition("<!-- end")[0]
+        assert f"### `{name}`" in table, MATRIX
+        if "Not " not in table:
+            rows = [line.split(" | ")[0].strip("| ") for line in table.splitlines()]
+            assert [row for row in rows if row in kernels] == kernels, MATRIX

@@ -308,18 +308,18 @@ def check_states(
             if state not in states:
                 known = f"they are: {', '.join(states) or 'none'}"
                 yield fail(
-                    "E133", f"'{entry.name}': there is no state '{state}'", entry.span, known
+                    "E134", f"'{entry.name}': there is no state '{state}'", entry.span, known
                 )
                 continue
             # In a queue what is set comes before what finds it set.
             if not states[state].units.keys() <= entry.busy.keys():
                 text = f"'{entry.name}' does not occupy what setting '{state}' does"
-                yield fail("E133", text, entry.span)
+                yield fail("E134", text, entry.span)
             extents = {e.name for e in entry.instruction.extents}
             scalars = {o.name for o in entry.instruction.operands if not o.shape}
             if isinstance(source, str) and source not in extents | scalars:
                 text = f"'{source}' is no extent and no immediate operand of '{entry.name}'"
-                yield fail("E133", text, entry.span)
+                yield fail("E134", text, entry.span)
 
 
 def _check_bypass(

@@ -142,6 +142,11 @@ Name: TypeAlias = Annotated[
     str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME}$"})
 ]
 Text: TypeAlias = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
+Source: TypeAlias = Annotated[
+    str,
+    BeforeValidator(_text),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0}]}),
+]
 Words: TypeAlias = Annotated[
     tuple[Text, ...],
     BeforeValidator(_words),
@@ -315,7 +320,7 @@ class InstructionModel(Model):
     constraints: Words = Field(
         (), description="what must hold of axes and extents at every use, as in 'k % 4 == 0'"
     )
-    states: dict[Name, Text] = Field(
+    states: dict[Name, Source] = Field(
         default_factory=dict,
         description="states that it finds set, to an extent, an immediate operand or a number",
     )

@@ -28,12 +28,13 @@ S8, S32 = DTYPES["s8"], DTYPES["s32"]
 
 
 def machine(size: int, banks: int) -> Accelerator:
-    """Return a machine with a scratchpad of so many bytes in banks."""
+    """Return a machine with a scratchpad of so many bytes in banks, and nothing to be set."""
     shipped = load_hardware("gemmini")
     storages = tuple(
         replace(s, size=size, banks=banks) if s.name == "spad" else s for s in shipped.storages
     )
-    return replace(shipped, storages=storages)
+    entries = tuple(replace(entry, states={}) for entry in shipped.entries)
+    return replace(shipped, storages=storages, states=(), entries=entries)
 
 
 def tile(name: str, number: int | None = None) -> Register:

@@ -2,13 +2,13 @@
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 from isamap.diagnostics import Collector, HardwareError, IsamapError, Source, Span, fail
-from isamap.hw.accelerator import Accelerator, Entry, Storage, StorageKind, Toolchain, Unit
+from isamap.hw.accelerator import Accelerator, Entry, Storage, StorageKind, Unit
 from isamap.hw.check import (
     Machine,
     check_entry,
@@ -23,8 +23,9 @@ from isamap.hw.document import Document, read_document
 from isamap.hw.native import best_shipped
 from isamap.hw.numeric import numeric_of
 from isamap.hw.parameters import Parameter, fill, full_name, settle, split_name
-from isamap.hw.schema import DescriptionModel, InstructionModel, StorageModel, ToolchainModel
+from isamap.hw.schema import DescriptionModel, InstructionModel, StorageModel
 from isamap.hw.shipped import shipped_names, shipped_source
+from isamap.hw.toolchain import merged_toolchain
 from isamap.hw.yaml_nodes import Mapping as Node
 from isamap.hw.yaml_nodes import Scalar, find, read_file, read_nodes
 from isamap.ir.nodes import Instruction
@@ -139,7 +140,8 @@ def _build(
     storages = _merge_storages(chain, collector)
     units = {name: n for document in reversed(chain) for name, n in document.model.units.items()}
     merged = _merged_units(chain, units, collector)
-    toolchain = _merge_toolchain(chain, collector)
+    features = tuple(dict.fromkeys(f for d in reversed(chain) for f in d.model.features))
+    toolchain = merged_toolchain(chain, features, collector)
     clock = _inherited(chain, "clock")
     if clock is None:
         collector.add(fail("E105", "'clock' is missing", chain[0].root.span))
@@ -165,7 +167,7 @@ def _build(
         clock=clock,
         cores=_whole(chain, "cores"),
         issue=_whole(chain, "issue"),
-        features=tuple(dict.fromkeys(f for d in reversed(chain) for f in d.model.features)),
+        features=features,
         digest=_digest(chain, parameters),
         trusted=trusted,
         path=chain[0].source.name,
@@ -267,36 +269,6 @@ def _merged_units(
             collector.add(fail("E113", text, chain[0].root.span))
         merged[name] = seen[-1]
     return merged
-
-
-def _merge_toolchain(chain: tuple[Document, ...], collector: Collector) -> Toolchain | None:
-    """Headers, prelude and the flags of one compiler add up, the most basic first.
-
-    The rest is the nearest given.
-    """
-    given = [(document, d) for document in chain if (d := document.model.toolchain) is not None]
-    if not given:
-        return None
-    models = [model for _, model in given]
-    compiler = next((m.compiler for m in models if m.compiler is not None), None)
-    if not compiler or not compiler[0].strip():
-        message = "'compiler' is missing"
-        collector.add(fail("E105", message, given[0][0].span("toolchain")))
-    own = next((n for n, m in enumerate(models, 1) if m.compiler is not None), len(models))
-    return Toolchain(
-        compiler=compiler or (),
-        flags=_sum(models[:own], "flags"),
-        shared=next((m.shared for m in models if m.shared is not None), ("-shared", "-fPIC")),
-        program=next((m.program for m in models if m.program is not None), ()),
-        runner=next((m.runner for m in models if m.runner is not None), ()),
-        start=next((m.start for m in models if m.start is not None), ""),
-        headers=tuple(dict.fromkeys(_sum(models, "headers"))),
-        prelude="\n".join(m.prelude.strip("\n") for m in reversed(models) if m.prelude),
-    )
-
-
-def _sum(models: Iterable[ToolchainModel], field: str) -> tuple[str, ...]:
-    return tuple(word for model in reversed(list(models)) for word in getattr(model, field))
 
 
 def _merge_entries(

@@ -306,6 +306,13 @@ class InstructionModel(Model):
     source: Text | None = Field(None, description="where the figures come from")
 
 
+class EmulatorModel(Model):
+    """How executables are made and run where the CPU lacks features."""
+
+    runner: Words = Field(description="put before the executable's path")
+    program: Words | None = Field(None, description="make an executable, in place of the usual")
+
+
 class ToolchainModel(Model):
     """How emitted C becomes something that runs; argument lists, never shell text."""
 
@@ -314,6 +321,9 @@ class ToolchainModel(Model):
     shared: Words | None = Field(None, description="make a shared library")
     program: Words | None = Field(None, description="make an executable")
     runner: Words | None = Field(None, description="put before the executable's path")
+    emulator: EmulatorModel | None = Field(
+        None, description="a runner for CPUs that lack some of the description's features"
+    )
     start: Text | None = Field(
         None,
         description="C text of an executable without a C library: isamap_read, isamap_write, "

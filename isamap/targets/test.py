@@ -8,6 +8,8 @@ from isamap.diagnostics import HardwareError, ToolError, fail
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.hw.faults import Fault, recorded_faults
 from isamap.hw.native import runnable
+from isamap.targets.known import known_faults
+from isamap.targets.probe.deviation import deviation_of
 from isamap.targets.probe.finding import Finding
 from isamap.targets.probe.probe import SAMPLES, probe
 from isamap.targets.state import Needed, needed
@@ -65,8 +67,14 @@ def check_target(
         hint = f"isamap targets install {machine.name}" if lacking else None
         raise ToolError(fail("E533", f"'{machine.name}' cannot be tested here: {told}", hint=hint))
     entries = _chosen(machine, instruction, inherited)
-    findings = probe(machine, [e.name for e in entries], samples, seed, tell, folder)
     known = tuple(recorded_faults() if faults is None else faults)
+    deviations = {
+        e.name: found
+        for e in machine.entries
+        if (found := deviation_of(e, known_faults(e, machine, tools, known))) is not None
+    }
+    names = [e.name for e in entries]
+    findings = probe(machine, names, samples, seed, tell, folder, deviations)
     assert machine.toolchain is not None
     return Outcome(
         machine.name,
@@ -76,7 +84,8 @@ def check_target(
         samples,
         seed,
         tuple(
-            _with_faults(finding, _matching(finding, machine, tools, known)) for finding in findings
+            _with_faults(f, known_faults(machine.entry(f.name), machine, tools, known))
+            for f in findings
         ),
     )
 
@@ -90,25 +99,12 @@ def _chosen(machine: Accelerator, name: str | None, inherited: bool) -> Sequence
     return found
 
 
-def _matching(
-    finding: Finding, machine: Accelerator, tools: Sequence[Needed], faults: Sequence[Fault]
-) -> list[Fault]:
-    versions = {tool.name: tool.version or "" for tool in tools}
-    return [
-        fault
-        for fault in faults
-        if fault.target == machine.name
-        and fault.instruction in (finding.name, finding.generic)
-        and fault.tool in versions
-        and fault.is_of(versions[fault.tool])
-    ]
-
-
 def _with_faults(finding: Finding, faults: Sequence[Fault]) -> Finding:
     if not faults:
         return finding
     text = "; ".join(f"{fault.tool}: {fault.what}" for fault in faults)
-    if finding.status == "wrong":
+    exact = any(fault.is_exact for fault in faults)
+    if finding.status == "known wrong" or (finding.status == "wrong" and not exact):
         return replace(finding, status="known wrong", text=text)
     if finding.status == "right":
         return replace(finding, status="no longer wrong", text=text)

@@ -1,10 +1,11 @@
 """The differential test of a description: every instruction executed, and compared."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil, prod
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,12 +17,13 @@ from isamap.run.battery import Answer, Batch, run_battery
 from isamap.run.build import build_text
 from isamap.run.outcome import Crash
 from isamap.targets.probe.arrays import elements, filled, span_of, untouched
+from isamap.targets.probe.deviation import Deviations
 from isamap.targets.probe.extents import combinations, free
 from isamap.targets.probe.finding import Finding, Status
 from isamap.targets.probe.judge import differing, story, used
 from isamap.targets.probe.links import Links, find_links
 from isamap.targets.probe.meaning import Meaning
-from isamap.targets.probe.trial import NoTrialError, Trial, trials
+from isamap.targets.probe.trial import NoTrialError, Slot, Trial, trials
 
 SAMPLES = 10_000
 """Operand sets of an instruction, unless told otherwise."""
@@ -50,13 +52,15 @@ def probe(
     seed: int = 0,
     tell: Tell = lambda _: None,
     folder: Path | None = None,
+    deviations: Deviations = MappingProxyType({}),
 ) -> list[Finding]:
     """Return what is found of the instructions called ``names``, in that order.
 
     Each is executed on ``samples`` sets of operands or a few more, the same for the same ``seed``.
+    One that deviates as recorded is known to be wrong, and others are seen through it all the same.
     ToolError if the description is not trusted, or its compiler or runner cannot be started.
     """
-    return _Probe(accelerator, samples, seed, tell, folder).findings(names)
+    return _Probe(accelerator, samples, seed, tell, folder, deviations).findings(names)
 
 
 @dataclass(slots=True)
@@ -69,6 +73,7 @@ class _Tally:
     variants: int = 0
     status: Status = "right"
     text: str = ""
+    deviates: bool = False
 
     def fail(self, status: Status, text: str) -> None:
         """Keep what went wrong first."""
@@ -79,7 +84,9 @@ class _Tally:
         """Return what was found."""
         generic = self.entry.instruction.generic or self.entry.name
         counts = self.sets, self.combinations, self.variants
-        return Finding(self.entry.name, generic, *counts, self.status, self.text)
+        known = self.deviates and self.status == "right"
+        status: Status = "known wrong" if known else self.status
+        return Finding(self.entry.name, generic, *counts, status, self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +102,20 @@ class _Asked:
 
 class _Probe:
     def __init__(
-        self, accelerator: Accelerator, samples: int, seed: int, tell: Tell, folder: Path | None
+        self,
+        accelerator: Accelerator,
+        samples: int,
+        seed: int,
+        tell: Tell,
+        folder: Path | None,
+        deviations: Deviations,
     ) -> None:
         self.accelerator = accelerator
         self.samples = samples
         self.seed = seed
         self.tell = tell
         self.folder = folder
+        self.deviations = deviations
         self.links: Links = find_links(accelerator)
         self.tallies: dict[str, _Tally] = {}
 
@@ -183,7 +197,7 @@ class _Probe:
             limit = self._most(trial, symbols)
             turns = ceil(wanted / limit)
             sets = ceil(wanted / turns)
-            meaning = Meaning(trial, symbols, sets)
+            meaning = Meaning(self._deviating(trial, False), symbols, sets)
             for _ in range(turns):
                 # Conversions to narrow types overflow; that is what they are for.
                 with np.errstate(all="ignore"):
@@ -196,6 +210,20 @@ class _Probe:
                 numbers = tuple(symbols[name] for name in names)
                 batch = Batch(number, numbers, arrays, tuple(written))
                 yield _Asked(trial, meaning, symbols, batch, arrays)
+
+    def _deviating(self, trial: Trial, tested: bool) -> Trial:
+        """Return a trial whose instructions do what is recorded: the others, or all."""
+        entries = tuple(
+            self.deviations[e.name].entry
+            if e.name in self.deviations and (tested or at != trial.tested)
+            else e
+            for at, e in enumerate(trial.entries)
+        )
+        return trial if entries == trial.entries else replace(trial, entries=entries)
+
+    def _off(self, entries: Iterable[Entry]) -> float:
+        """Return how far results may be off by what is recorded of some instructions."""
+        return sum(self.deviations[e.name].off for e in entries if e.name in self.deviations)
 
     @staticmethod
     def _symbols(trial: Trial, call: int, symbols: Mapping[str, int]) -> Mapping[str, int]:
@@ -249,12 +277,28 @@ class _Probe:
             for s, array in zip(trial.slots, one.arrays, strict=True)
         }
         expected = one.meaning.compute(fill)
-        operations = used(trial.entries)
+        links = [e for at, e in enumerate(trial.entries) if at != trial.tested]
+        off = self._off(links)
+        results = []
         for at, got in zip(one.batch.written, answer.arrays, strict=True):
             slot = trial.slots[at]
             symbols = self._symbols(trial, slot.call, one.symbols)
-            actual = elements(got, slot.operand, symbols)
-            wrong = differing(operations, expected[slot.array], actual, slot.operand.dtype)
+            results.append((slot, symbols, got, elements(got, slot.operand, symbols)))
+        operations = used(trial.entries)
+
+        def wrong_of(slot: Slot, actual: Values) -> Values:
+            wanted = expected[slot.array]
+            return differing(operations, wanted, actual, slot.operand.dtype, off)
+
+        if trial.entry.name in self.deviations and any(
+            wrong_of(slot, actual).any() for slot, _, _, actual in results
+        ):
+            tally.deviates = True
+            deviating = self._deviating(trial, True)
+            expected = Meaning(deviating, one.symbols, len(one.arrays[0])).compute(fill)
+            off, operations = off + self._off([trial.entry]), used(deviating.entries)
+        for slot, symbols, got, actual in results:
+            wrong = wrong_of(slot, actual)
             sets = wrong.reshape(len(wrong), -1).any(axis=1)
             if sets.any():
                 first = int(np.argmax(sets))

@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from isamap.cli.options import kernel_options, run_options, search_options
 from isamap.cli.progress import progress
 from isamap_search.budget import Budget
+
+if TYPE_CHECKING:  # commands import what they need
+    from isamap.pipeline.result import Report
 
 _HELP = """Map a kernel on to a machine, run the result and check it.
 
@@ -131,8 +135,19 @@ def command(
         click.echo(str(report.fault), err=True)
     if report.check and not report.check.ok:
         text = f"the result differs from the interpreter's: {report.check.text}"
-        click.echo(fail("E761", text).render(), err=True)
+        click.echo(fail("E761", text, hint=_known(report)).render(), err=True)
     if report.certificate and report.certificate.verdict == "refuted":
         text = "a claim about the mapping or its code is refuted; 'isamap prove' tells which"
         click.echo(fail("E762", text).render(), err=True)
     return report.exit_code
+
+
+def _known(report: "Report") -> str | None:
+    """Return what tools are recorded to compute wrongly of what was executed."""
+    from isamap.emit.liveness import calls
+    from isamap.targets.known import recorded_of
+
+    if report.execution.way != "program":
+        return None
+    names = (call.instruction for call in calls(report.result.lowered.code))
+    return recorded_of(report.result.accelerator, names) or None

@@ -41,15 +41,30 @@ class Spills(BaseModel):
     line: str
 
 
+class Tree(BaseModel):
+    """Packages that are used as if they were installed, from a folder of their own.
+
+    Of a package and all that it depends on the paths ``keep`` are kept, and the files of the folder
+    ``beside`` the catalogue are put with them.  There ``make`` are run, then and once.  In ``make``
+    and in the tool's ``command`` ``{tree}`` stands for that folder.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    keep: Words
+    beside: str
+    make: tuple[Words, ...] = ()
+
+
 class Tool(BaseModel):
     """A program, found under its name in the catalogue.
 
     It is of a package of the Python Package Index (``pip``), run by ``command`` with that
-    environment's ``python``, or the ``file`` of a package of Debian (``debian``), from the suite
-    that goes with the release this machine has.  ``version`` are arguments that make it tell its
-    version, of which ``least`` is the oldest that will do.  ``what`` is a line for people.
-    ``executed`` is how an emulator tells which instructions it executes, if it does, ``spills`` how
-    a compiler tells what finds no register.
+    environment's ``python``, or of a package of Debian (``debian``), from the suite that goes with
+    the release this machine has: its ``file``, or a ``tree`` of it.  ``version`` are arguments that
+    make it tell its version, of which ``least`` is the oldest that will do.  ``what`` is a line for
+    people.  ``executed`` is how an emulator tells which instructions it executes, if it does,
+    ``spills`` how a compiler tells what finds no register.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -64,6 +79,7 @@ class Tool(BaseModel):
     file: str | None = None
     executed: Executed | None = None
     spills: Spills | None = None
+    tree: Tree | None = None
 
 
 class _Entry(Tool):

@@ -15,6 +15,10 @@ class Fault(BaseModel):
     ``first`` is the oldest of these versions, ``before`` the oldest one that is right again, None
     where there is no end.  ``instruction`` is a name of the description ``target``, with or without
     the types that are bound to it; ``what`` says what is wrong.
+
+    If all of it is known, ``computes`` are the statements that are computed in place of its own,
+    with their locals, and ``within`` is how far floats may be from what is right or from what these
+    give.  What is wrong in another way is then not recorded.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -25,12 +29,19 @@ class Fault(BaseModel):
     target: str
     instruction: str
     what: str
+    computes: str | None = None
+    within: float | None = Field(None, gt=0, allow_inf_nan=False)
 
     def is_of(self, version: str) -> bool:
         """Whether a version of the tool has it."""
         if self.first is not None and older(version, self.first):
             return False
         return self.before is None or older(version, self.before)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it says what comes out in place of what should."""
+        return self.computes is not None or self.within is not None
 
 
 def older(version: str, other: str) -> bool:

@@ -2,22 +2,13 @@
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 from isamap.diagnostics import Collector, HardwareError, IsamapError, Source, Span, fail
-from isamap.hw.accelerator import (
-    RUN_SECONDS,
-    Accelerator,
-    Entry,
-    State,
-    Storage,
-    StorageKind,
-    Toolchain,
-    Unit,
-)
+from isamap.hw.accelerator import Accelerator, Entry, State, Storage, StorageKind, Unit
 from isamap.hw.check import (
     Machine,
     check_entry,
@@ -33,9 +24,10 @@ from isamap.hw.document import Document, read_document
 from isamap.hw.native import best_shipped
 from isamap.hw.numeric import numeric_of
 from isamap.hw.parameters import Parameter, fill, full_name, settle, split_name
-from isamap.hw.schema import DescriptionModel, InstructionModel, StorageModel, ToolchainModel
+from isamap.hw.schema import DescriptionModel, InstructionModel, StorageModel
 from isamap.hw.serve import served_by, split_server
 from isamap.hw.shipped import shipped_names, shipped_source
+from isamap.hw.toolchain import merged_toolchain
 from isamap.hw.yaml_nodes import Mapping as Node
 from isamap.hw.yaml_nodes import Scalar, find, read_file, read_nodes
 from isamap.ir.nodes import Instruction
@@ -159,7 +151,8 @@ def _build(
     storages = _merge_storages(chain, collector)
     units = {name: n for document in reversed(chain) for name, n in document.model.units.items()}
     merged = _merged_units(chain, units, collector)
-    toolchain = _merge_toolchain(chain, folder, collector)
+    features = tuple(dict.fromkeys(f for d in reversed(chain) for f in d.model.features))
+    toolchain = merged_toolchain(chain, folder, features, collector)
     clock = _inherited(chain, "clock")
     if clock is None:
         collector.add(fail("E105", "'clock' is missing", chain[0].root.span))
@@ -187,7 +180,7 @@ def _build(
         clock=clock,
         cores=_whole(chain, "cores"),
         issue=_whole(chain, "issue"),
-        features=tuple(dict.fromkeys(f for d in reversed(chain) for f in d.model.features)),
+        features=features,
         digest=_digest(chain, parameters),
         trusted=trusted,
         path=chain[0].source.name,
@@ -305,58 +298,6 @@ def _merged_units(
             collector.add(fail("E113", text, chain[0].root.span))
         merged[name] = seen[-1]
     return merged
-
-
-def _merge_toolchain(
-    chain: tuple[Document, ...], folder: Path | None, collector: Collector
-) -> Toolchain | None:
-    """Headers, prelude and the flags of one compiler add up, the most basic first.
-
-    The rest is the nearest given.
-    """
-    given = [(document, d) for document in chain if (d := document.model.toolchain) is not None]
-    if not given:
-        return None
-    models = [model for _, model in given]
-    compiler = next((m.compiler for m in models if m.compiler is not None), None)
-    if not compiler or not compiler[0].strip():
-        message = "'compiler' is missing"
-        collector.add(fail("E105", message, given[0][0].span("toolchain")))
-    folders = [
-        str((shipped("hwdesc") if document.folder is None else document.folder) / name)
-        for document, m in given
-        for name in m.includes
-    ]
-    for document, m in given:
-        for n, name in enumerate(m.includes):
-            if Path(name).name != name or name in ("", ".", ".."):
-                message = f"'{name}' is no folder beside the description"
-                collector.add(fail("E106", message, document.span("toolchain", "includes", n)))
-    own = next((n for n, m in enumerate(models, 1) if m.compiler is not None), len(models))
-    measure, place = next(
-        ((m.measure, d.span("toolchain", "measure")) for d, m in given if m.measure is not None),
-        ((), None),
-    )
-    return Toolchain(
-        compiler=compiler or (),
-        flags=_sum(models[:own], "flags"),
-        shared=next((m.shared for m in models if m.shared is not None), ("-shared", "-fPIC")),
-        program=next((m.program for m in models if m.program is not None), ()),
-        runner=next((m.runner for m in models if m.runner is not None), ()),
-        measure=measure,
-        measure_at=place,
-        folder="" if folder is None else str(folder.resolve()),
-        seconds=next((m.seconds for m in models if m.seconds is not None), RUN_SECONDS),
-        start=next((m.start for m in models if m.start is not None), ""),
-        headers=tuple(dict.fromkeys(_sum(models, "headers"))),
-        includes=tuple(dict.fromkeys(folders)),
-        team=next((m.team.strip("\n") for m in models if m.team), ""),
-        prelude="\n".join(m.prelude.strip("\n") for m in reversed(models) if m.prelude),
-    )
-
-
-def _sum(models: Iterable[ToolchainModel], field: str) -> tuple[str, ...]:
-    return tuple(word for model in reversed(list(models)) for word in getattr(model, field))
 
 
 def _merge_entries(

@@ -1,6 +1,7 @@
 """This machine: which CPU features it has, and whether a description's code can run on it."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,6 +25,12 @@ def cpu_features() -> frozenset[str]:
     return frozenset(match[1].split()) if match else frozenset()
 
 
+def lacking(features: Iterable[str]) -> tuple[str, ...]:
+    """Return those of some features that the first CPU does not have."""
+    present = cpu_features()
+    return tuple(feature for feature in features if feature not in present)
+
+
 def runnable(accelerator: Accelerator) -> str | None:
     """Return why code for a description cannot run here, or None if it can.
 
@@ -34,11 +41,11 @@ def runnable(accelerator: Accelerator) -> str | None:
         return f"{accelerator.name} has no toolchain"
     if toolchain.runner and not toolchain.measure:
         if find_tool(toolchain.runner[0]) is None:
-            return f"the runner '{toolchain.runner[0]}' is not installed"
-    elif not toolchain.measure:
-        missing = [f for f in accelerator.features if f not in cpu_features()]
-        if missing:
-            return f"this CPU lacks {', '.join(missing)}"
+            missing = lacking(accelerator.features)
+            cause = f"this CPU lacks {', '.join(missing)}, and " if missing else ""
+            return f"{cause}the runner '{toolchain.runner[0]}' is not installed"
+    elif not toolchain.measure and (missing := lacking(accelerator.features)):
+        return f"this CPU lacks {', '.join(missing)}"
     if find_tool(toolchain.compiler[0]) is None:
         return f"the compiler '{toolchain.compiler[0]}' is not installed"
     return None

@@ -345,6 +345,13 @@ class StateModel(Model):
     emit: Text | None = Field(None, description="C template that gives it the value '{value}'")
 
 
+class EmulatorModel(Model):
+    """How executables are made and run where the CPU lacks features."""
+
+    runner: Words = Field(description="put before the executable's path")
+    program: Words | None = Field(None, description="make an executable, in place of the usual")
+
+
 class ToolchainModel(Model):
     """How emitted C becomes something that runs; argument lists, never shell text."""
 
@@ -358,6 +365,9 @@ class ToolchainModel(Model):
     )
     seconds: Count | None = Field(
         None, description="how long a run by 'runner' or 'measure' may take; 60 unless given"
+    )
+    emulator: EmulatorModel | None = Field(
+        None, description="a runner for CPUs that lack some of the description's features"
     )
     start: Text | None = Field(
         None,

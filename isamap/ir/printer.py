@@ -44,13 +44,17 @@ def print_kernel(kernel: Kernel) -> str:
     return _block(head, [*_buffers(kernel.buffers), *_body(kernel.ranges, kernel.statements)])
 
 
-def print_instruction(instruction: Instruction) -> str:
+def print_instruction(instruction: Instruction, body: str | None = None) -> str:
     """Return an instruction's text, with a line end; its type parameters are those it was bound
-    to.
+    to.  ``body`` is put in place of locals, ranges and statements.
     """
     states = [f"state {s.role} {s.name} : {s.dtype}" for s in instruction.states]
-    lines = [*_buffers(instruction.operands), *states]
-    lines += _body(instruction.ranges, instruction.statements)
+    if body is None:
+        lines = [*_buffers(instruction.operands), *states]
+        lines += _body(instruction.ranges, instruction.statements)
+    else:
+        operands = [o for o in instruction.operands if o.role != "local"]
+        lines = [*_buffers(operands), *states, *body.splitlines()]
     name, parameters = instruction.name, ""
     if instruction.types:
         name = instruction.generic

@@ -11,6 +11,8 @@ from isamap.hw.load import load_hardware
 from isamap.hw.native import runnable
 from isamap.hw.parameters import split_name
 from isamap.run.process import command_text
+from isamap.targets.known import known_faults
+from isamap.targets.probe.deviation import deviation_of
 from isamap.targets.probe.finding import Finding
 from isamap.targets.probe.probe import SAMPLES, probe
 from isamap.targets.state import Needed, needed
@@ -92,14 +94,19 @@ def check_target(
         hint = f"isamap targets install {machine.name}" if lacking else None
         raise ToolError(fail("E533", f"'{machine.name}' cannot be tested here: {told}", hint=hint))
     entries = _chosen(machine, instruction, own)
-    names = [entry.name for entry in entries]
+    names = {entry.name for entry in entries}
     chosen = {e.name for e in (machine.own_entries if instruction is None else entries)}
     fewer = max(min(samples, _LEAST), samples // _SHARE)
-    findings = [
-        *probe(machine, [n for n in names if n in chosen], samples, seed, tell, folder),
-        *probe(machine, [n for n in names if n not in chosen], fewer, seed, tell, folder),
-    ]
     known = tuple(recorded_faults() if faults is None else faults)
+    deviations = {
+        e.name: found
+        for e in machine.entries
+        if (found := deviation_of(e, known_faults(e, machine, tools, known))) is not None
+    }
+    findings: list[Finding] = []
+    for sets, some in ((samples, names & chosen), (fewer, names - chosen)):
+        wanted = [entry.name for entry in entries if entry.name in some]
+        findings += probe(machine, wanted, sets, seed, tell, folder, deviations)
     assert machine.toolchain is not None
     return Outcome(
         machine.name,
@@ -109,7 +116,8 @@ def check_target(
         samples,
         seed,
         tuple(
-            _with_faults(finding, _matching(finding, machine, tools, known)) for finding in findings
+            _with_faults(f, known_faults(machine.entry(f.name), machine, tools, known))
+            for f in findings
         ),
     )
 
@@ -123,25 +131,12 @@ def _chosen(machine: Accelerator, name: str | None, own: bool) -> Sequence[Entry
     return found
 
 
-def _matching(
-    finding: Finding, machine: Accelerator, tools: Sequence[Needed], faults: Sequence[Fault]
-) -> list[Fault]:
-    versions = {tool.name: tool.version or "" for tool in tools}
-    return [
-        fault
-        for fault in faults
-        if fault.target == split_name(machine.name)[0]
-        and fault.instruction in (finding.name, finding.generic)
-        and fault.tool in versions
-        and fault.is_of(versions[fault.tool])
-    ]
-
-
 def _with_faults(finding: Finding, faults: Sequence[Fault]) -> Finding:
     if not faults:
         return finding
     text = "; ".join(f"{fault.tool}: {fault.what}" for fault in faults)
-    if finding.status == "wrong":
+    exact = any(fault.is_exact for fault in faults)
+    if finding.status == "known wrong" or (finding.status == "wrong" and not exact):
         return replace(finding, status="known wrong", text=text)
     if finding.status == "right":
         return replace(finding, status="no longer wrong", text=text)

@@ -74,6 +74,9 @@ def test_reasons_why_code_cannot_run(cpuinfo: Path) -> None:
     assert native.runnable(machine(measured, "sve")) is None  # the command itself tells
     lost = Toolchain(("true",), runner=("no-such-emulator",))
     assert native.runnable(machine(lost)) == "the runner 'no-such-emulator' is not installed"
+    assert native.runnable(machine(lost, "fpu", "amx")) == (
+        "this CPU lacks amx, and the runner 'no-such-emulator' is not installed"
+    )
 
 
 def test_every_shipped_name_is_a_file() -> None:

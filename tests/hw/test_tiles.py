@@ -17,7 +17,6 @@ import pytest
 import isamap
 from isamap.diagnostics import Source
 from isamap.hw.accelerator import Accelerator
-from isamap.hw.native import runnable
 from isamap.interp.run import interpret
 from isamap.ir.statements import bind_extents
 from isamap.lower.nodes import Call
@@ -27,6 +26,7 @@ from isamap.pipeline.options import Options
 from isamap.pipeline.prove import prove_result
 from isamap.pipeline.result import Result
 from isamap.pipeline.schedule_text import schedule_text
+from isamap.pipeline.way import native_choice
 from isamap.proof.walk import sites
 from isamap.schedule.reader import parse_schedule
 from isamap.sim.lowered import run_lowered
@@ -97,7 +97,7 @@ def test_products_are_computed_by_tiles(name: str, sizes: tuple[int, int, int]) 
     expected = interpret(result.kernel, arrays)["C"]
     found = run_lowered(result.lowered, machine(), arrays, kernel=result.kernel)["C"]
     np.testing.assert_array_equal(found, expected)
-    if runnable(machine()) is None:
+    if native_choice(machine()).way == "native":
         np.testing.assert_array_equal(result.compile().call(arrays)["C"], expected)
 
 
@@ -107,7 +107,7 @@ def test_a_padded_convolution_is_computed_by_tiles() -> None:
     expected = interpret(result.kernel, arrays)["Y"]
     found = run_lowered(result.lowered, machine(), arrays, kernel=result.kernel)["Y"]
     np.testing.assert_array_equal(found, expected)
-    if runnable(machine()) is None:
+    if native_choice(machine()).way == "native":
         np.testing.assert_array_equal(result.compile().call(arrays)["Y"], expected)
 
 
@@ -154,7 +154,7 @@ def test_results_are_finished_as_they_leave_a_tile(
     expected = interpret(result.kernel, arrays)["Y"]
     found = run_lowered(result.lowered, machine(), arrays, kernel=result.kernel)["Y"]
     np.testing.assert_array_equal(found, expected)
-    if runnable(machine()) is None:
+    if native_choice(machine()).way == "native":
         np.testing.assert_array_equal(result.compile().call(arrays)["Y"], expected)
 
 
@@ -235,8 +235,8 @@ def test_the_code_of_a_product(golden: Callable[[Path, str], None], tmp_path: Pa
 # --- on a machine that has tiles ----------------------------------------------------------------
 @pytest.fixture
 def tiles() -> Accelerator:
-    if reason := runnable(machine()):
-        pytest.skip(f"x86_amx cannot run here: {reason}")
+    if (choice := native_choice(machine())).way != "native":
+        pytest.skip(f"this CPU does not run x86_amx itself: {choice.reason}")
     return machine()
 
 

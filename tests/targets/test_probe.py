@@ -1,7 +1,6 @@
 """The differential test finds what is wrong, on this CPU and under an emulator."""
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from isamap.hw.faults import Fault, faults_of, recorded_faults
 from isamap.hw.load import load_hardware, shipped_names
 from isamap.hw.native import runnable
 from isamap.ir.numeric import Numeric
+from isamap.targets.probe.deviation import deviation_of
 from isamap.targets.probe.extents import combinations
 from isamap.targets.probe.finding import Finding
 from isamap.targets.probe.probe import probe
@@ -260,6 +260,46 @@ def test_a_difference_that_is_recorded_is_known() -> None:
         assert not tested.ok
 
 
+def test_of_a_fault_that_says_what_is_computed_only_that_is_known() -> None:
+    wrong = changed(
+        emulated("aarch64_neon"), "sdot", emit="{c} = vdotq_s32({c}, {a}, {a});(void){b};"
+    )
+    instead = fault(computes="c[i] += s32(a[i, k]) * s32(a[i, k])")
+    (known,) = check_target(wrong, 50, instruction="sdot", faults=[instead]).findings
+    assert (known.status, known.text) == ("known wrong", "qemu-aarch64: it is off by one")
+    other = fault(computes="c[i] += s32(b[i, k]) * s32(b[i, k])")
+    (found,) = check_target(wrong, 50, instruction="sdot", faults=[other]).findings
+    assert found.status == "wrong"
+    right = emulated("aarch64_neon")
+    (found,) = check_target(right, 50, instruction="sdot", faults=[instead]).findings
+    assert found.status == "no longer wrong"
+
+
+def test_an_instruction_is_seen_through_one_that_deviates() -> None:
+    machine = changed(load_hardware("portable_c"), "c_load_s32", emit="{r} = {m}[0] ^ 5;")
+    entry = machine.entry("c_load_s32")
+    deviations = {}
+    for body in ("r[] = m[] ^ 5", "r[] = m[] ^ 4"):
+        deviation = deviation_of(entry, [fault(computes=body)])
+        assert deviation is not None
+        deviations = {"c_load_s32": deviation}
+        names = ["c_load_s32", "c_add_s32"]
+        findings = probe(machine, names, 50, deviations=deviations)
+        expected = ["known wrong", "right"] if "5" in body else ["wrong", "wrong"]
+        assert [f.status for f in findings] == expected
+    assert deviation_of(entry, [fault()]) is None
+
+
+@pytest.mark.parametrize(("within", "status"), [(1.5, "known wrong"), (0.5, "wrong")])
+def test_floats_may_be_off_as_far_as_is_recorded(within: float, status: str) -> None:
+    machine = changed(load_hardware("portable_c"), "c_round_f64", emit="{r} = rint({a}) + 1;")
+    recorded = Fault.model_validate({**fault().model_dump(by_alias=True), "within": within})
+    deviation = deviation_of(machine.entry("c_round_f64"), [recorded])
+    assert deviation is not None
+    (found,) = probe(machine, ["c_round_f64"], 50, deviations={"c_round_f64": deviation})
+    assert found.status == status
+
+
 def test_a_recorded_fault_that_does_not_show_is_told() -> None:
     tested = check_target(emulated("aarch64_neon"), 50, instruction="sdot", faults=[fault()])
     assert [f.status for f in tested.findings] == ["no longer wrong"]
@@ -274,6 +314,9 @@ def test_recorded_faults_are_of_instructions_that_ship() -> None:
             n for e in load_hardware(one.target).entries for n in (e.name, e.instruction.generic)
         }
         assert one.instruction in names
+        for entry in load_hardware(one.target).entries:
+            if one.instruction in (entry.name, entry.instruction.generic):
+                assert (deviation_of(entry, [one]) is not None) == one.is_exact
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -309,6 +352,3 @@ def test_the_command_says_what_there_is_not() -> None:
         run("portable_c", "--instruction", "nothing")
     with pytest.raises(ToolError, match="gemm16 has no toolchain"):
         run("gemm16")
-    if shutil.which("amx-there") is None and runnable(load_hardware("x86_amx")):
-        with pytest.raises(ToolError, match="this CPU lacks"):
-            run("x86_amx")

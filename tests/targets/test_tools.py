@@ -14,7 +14,7 @@ from isamap.diagnostics import ToolError
 from isamap.hw.catalogue import Tool, catalogue
 from isamap.hw.load import load_hardware, shipped_names
 from isamap.hw.tools import find_tool, located, tools_folder
-from isamap.targets import install
+from isamap.targets import debian, install
 from isamap.targets.state import needed, targets
 
 
@@ -106,7 +106,9 @@ def test_every_machine_is_listed(folder: Path) -> None:
 def test_every_tool_says_where_it_is_from() -> None:
     for name, tool in catalogue().items():
         assert bool(tool.pip) != bool(tool.debian), name
-        assert bool(tool.debian) == bool(tool.file and tool.suites), name
+        assert bool(tool.debian) == bool(tool.suites), name
+        assert bool(tool.debian) == (bool(tool.file) != bool(tool.tree)), name
+        assert bool(tool.pip or tool.tree) >= bool(tool.command), name
         assert tool.what, name
 
 
@@ -120,7 +122,7 @@ def test_programs_of_one_package_are_tools_of_their_own() -> None:
 def test_on_another_system_the_message_says_what_to_do(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(install, "_release", lambda: "noble")
+    monkeypatch.setattr(debian, "release", lambda: "noble")
     with pytest.raises(ToolError, match="qemu-aarch64 is fetched on Debian") as caught:
         install.install(["qemu-aarch64"], lambda _: None)
     assert "on the PATH" in (caught.value.diagnostics[0].hint or "")
@@ -139,14 +141,71 @@ def test_a_package_is_unpacked_checked_and_recorded(
     script(package / "usr" / "bin" / "qemu-aarch64", "10.0.9")
     archive = folder / "qemu-user_10.0_all.deb"
     subprocess.run(["dpkg-deb", "-b", package, archive], check=True, capture_output=True)
-    monkeypatch.setattr(install, "_release", lambda: "bookworm")
-    monkeypatch.setattr(install, "_KEYRING", archive)
-    monkeypatch.setattr(install, "_fetched", lambda *_: archive)
+    monkeypatch.setattr(debian, "release", lambda: "bookworm")
+    monkeypatch.setattr(debian, "KEYRING", archive)
+    monkeypatch.setattr(debian, "fetched", lambda *_: (archive,))
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/apt-get")
     (found,) = install.install(["qemu-aarch64"], lambda _: None)
     assert (found.name, found.version) == ("qemu-aarch64", "10.0.9")
     assert json.loads((folder / "tools" / "installed.json").read_text()).keys() == {"qemu-aarch64"}
     assert subprocess.run([folder / "tools" / "bin" / "qemu-aarch64"], check=False).returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb makes the package")
+def test_a_tree_is_kept_in_part_completed_and_run_where_it_lies(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = folder / "package"
+    (package / "DEBIAN").mkdir(parents=True)
+    (package / "DEBIAN" / "control").write_text(
+        "Package: one\nVersion: 3\nArchitecture: all\nMaintainer: nobody\nDescription: x\n"
+    )
+    for name in ("bin", "lib/deep", "doc"):
+        (package / name).mkdir(parents=True)
+        (package / name / "file").write_text(name)
+    archive = folder / "one_3_all.deb"
+    subprocess.run(["dpkg-deb", "-b", package, archive], check=True, capture_output=True)
+    beside = folder / "hwdesc" / "tools" / "more"
+    beside.mkdir(parents=True)
+    (beside / "run.sh").write_text('[ "$2" = tell ] && echo one $(cat "$1/made") "$3"\n')
+    tool = Tool.model_validate(
+        {
+            "what": "x",
+            "least": "3",
+            "version": ["tell", "3.1"],
+            "debian": "one",
+            "suites": {"bookworm": "trixie"},
+            "command": ["sh", "{tree}/run.sh", "{tree}"],
+            "tree": {
+                "keep": ["bin/file", "lib"],
+                "beside": "more",
+                "make": [["cp", "bin/file", "{tree}/made"]],
+            },
+        }
+    )
+    monkeypatch.setattr(install, "catalogue", lambda: {"one": tool})
+    monkeypatch.setattr(debian, "shipped", lambda name: folder / name)
+    monkeypatch.setattr(debian, "release", lambda: "bookworm")
+    monkeypatch.setattr(debian, "KEYRING", archive)
+    asked: list[tuple[object, ...]] = []
+
+    def fetched(*given: object) -> tuple[Path, ...]:
+        asked.append(given)
+        return (archive,)
+
+    monkeypatch.setattr(debian, "fetched", fetched)
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/apt-get")
+    tree = folder / "tools" / "one"
+    for _ in range(2):  # the second time in place of the first
+        (found,) = install.install(["one"], lambda _: None)
+        assert (found.version, found.source) == ("3.1", "one_3_all.deb, Debian trixie")
+        kept = {str(p.relative_to(tree)) for p in tree.rglob("*") if p.is_file()}
+        assert kept == {"bin/file", "lib/deep/file", "made", "run.sh"}
+        assert found.bytes == sum((tree / name).stat().st_size for name in kept)
+        (tree / "old").write_text("left")
+    assert [(given[0], given[1], given[3]) for given in asked] == [("one", "trixie", True)] * 2
+    told = subprocess.run([folder / "tools/bin/one", "tell", "x"], capture_output=True, check=True)
+    assert told.stdout == b"one bin x\n"
 
 
 def test_a_command_that_fails_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

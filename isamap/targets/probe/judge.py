@@ -27,8 +27,13 @@ def used(entries: Iterable[Entry]) -> frozenset[str]:
     return frozenset(found)
 
 
-def differing(operations: frozenset[str], expected: Values, actual: Values, dtype: DType) -> Values:
-    """Return where results differ: in any bit, any not-a-number being as good as another."""
+def differing(
+    operations: frozenset[str], expected: Values, actual: Values, dtype: DType, off: float = 0.0
+) -> Values:
+    """Return where results differ: in any bit, any not-a-number being as good as another.
+
+    With ``off`` floats may be as far from what is expected.
+    """
     if not dtype.is_float:
         return np.asarray(expected != actual)
     with np.errstate(all="ignore"):
@@ -40,6 +45,8 @@ def differing(operations: frozenset[str], expected: Values, actual: Values, dtyp
             allowed = 4 if dtype.bits == 64 else 1
             space = np.spacing(np.abs(expected)).astype(np.float64)
             equal |= np.abs(wanted - found) <= allowed * space
+        if off:
+            equal |= np.abs(wanted - found) <= off
     return np.asarray(~equal)
 
 

@@ -1,10 +1,11 @@
 """The differential test of a description: every instruction executed, and compared."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil, prod
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from isamap.run.battery import Answer, Batch, run_battery
 from isamap.run.build import build_text
 from isamap.run.outcome import Crash
 from isamap.targets.probe.arrays import elements, filled, span_of, untouched
+from isamap.targets.probe.deviation import Deviations
 from isamap.targets.probe.extents import combinations, free
 from isamap.targets.probe.finding import Finding, Status
 from isamap.targets.probe.judge import differing, story, used
@@ -50,13 +52,15 @@ def probe(
     seed: int = 0,
     tell: Tell = lambda _: None,
     folder: Path | None = None,
+    deviations: Deviations = MappingProxyType({}),
 ) -> list[Finding]:
     """Return what is found of the instructions called ``names``, in that order.
 
     Each is executed on ``samples`` sets of operands or a few more, the same for the same ``seed``.
+    One that deviates as recorded is known to be wrong, and others are seen through it all the same.
     ToolError if the description is not trusted, or its compiler or runner cannot be started.
     """
-    return _Probe(accelerator, samples, seed, tell, folder).findings(names)
+    return _Probe(accelerator, samples, seed, tell, folder, deviations).findings(names)
 
 
 @dataclass(slots=True)
@@ -70,6 +74,7 @@ class _Tally:
     variants: int = 0
     status: Status = "right"
     text: str = ""
+    deviates: bool = False
 
     def fail(self, status: Status, text: str) -> None:
         """Keep what went wrong first."""
@@ -82,7 +87,9 @@ class _Tally:
         counts = self.sets, self.combinations, self.variants
         home = path if self.entry.span is None else self.entry.span.source.name
         origin = "" if home == path else Path(home).stem
-        return Finding(self.entry.name, generic, *counts, self.status, self.text, origin)
+        known = self.deviates and self.status == "right"
+        status: Status = "known wrong" if known else self.status
+        return Finding(self.entry.name, generic, *counts, status, self.text, origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +105,20 @@ class _Asked:
 
 class _Probe:
     def __init__(
-        self, accelerator: Accelerator, samples: int, seed: int, tell: Tell, folder: Path | None
+        self,
+        accelerator: Accelerator,
+        samples: int,
+        seed: int,
+        tell: Tell,
+        folder: Path | None,
+        deviations: Deviations,
     ) -> None:
         self.accelerator = accelerator
         self.samples = samples
         self.seed = seed
         self.tell = tell
         self.folder = folder
+        self.deviations = deviations
         self.links: Links = find_links(accelerator)
         self.tallies: dict[str, _Tally] = {}
 
@@ -187,7 +201,8 @@ class _Probe:
             limit = self._most(trial, symbols)
             turns = ceil(wanted / limit)
             sets = ceil(wanted / turns)
-            meanings = {way: Meaning(trial, symbols, sets, way) for way in tally.ways}
+            plain = self._deviating(trial, False)
+            meanings = {way: Meaning(plain, symbols, sets, way) for way in tally.ways}
             for _ in range(turns):
                 # Conversions to narrow types overflow; that is what they are for.
                 with np.errstate(all="ignore"):
@@ -200,6 +215,20 @@ class _Probe:
                 numbers = tuple(symbols[name] for name in names)
                 batch = Batch(number, numbers, arrays, tuple(written))
                 yield _Asked(trial, meanings, symbols, batch, arrays)
+
+    def _deviating(self, trial: Trial, tested: bool) -> Trial:
+        """Return a trial whose instructions do what is recorded: the others, or all."""
+        entries = tuple(
+            self.deviations[e.name].entry
+            if e.name in self.deviations and (tested or at != trial.tested)
+            else e
+            for at, e in enumerate(trial.entries)
+        )
+        return trial if entries == trial.entries else replace(trial, entries=entries)
+
+    def _off(self, entries: Iterable[Entry]) -> float:
+        """Return how far results may be off by what is recorded of some instructions."""
+        return sum(self.deviations[e.name].off for e in entries if e.name in self.deviations)
 
     @staticmethod
     def _symbols(trial: Trial, call: int, symbols: Mapping[str, int]) -> Mapping[str, int]:
@@ -268,14 +297,31 @@ class _Probe:
     def _difference(self, one: _Asked, fill: Fill, answer: Answer, way: int) -> str | None:
         """Return the first result that is another than what one way gives, None if there is none.
 
-        An instruction goes the same way at each execution, so what differs rules it out.
+        An instruction goes the same way at each execution, so what differs rules it out.  What
+        differs as it is recorded to is no difference.
         """
-        trial, operations = one.trial, used(one.trial.entries)
-        expected = one.meanings[way].compute(fill)
+        trial = one.trial
+        off = self._off(e for at, e in enumerate(trial.entries) if at != trial.tested)
+        told = self._differs(one, fill, answer, one.meanings[way], off)
+        if told is None or trial.entry.name not in self.deviations:
+            return told
+        deviating = Meaning(self._deviating(trial, True), one.symbols, len(one.arrays[0]), way)
+        off += self._off([trial.entry])
+        told = self._differs(one, fill, answer, deviating, off)
+        if told is None:
+            self.tallies[trial.entry.name].deviates = True
+        return told
+
+    def _differs(
+        self, one: _Asked, fill: Fill, answer: Answer, meaning: Meaning, off: float
+    ) -> str | None:
+        """Return the first result that is more than ``off`` from a meaning, None if none is."""
+        trial, operations = one.trial, used(meaning.trial.entries)
+        expected = meaning.compute(fill)
         for at, got in zip(one.batch.written, answer.arrays, strict=True):
             slot = trial.slots[at]
             actual = elements(got, slot.operand, self._symbols(trial, slot.call, one.symbols))
-            wrong = differing(operations, expected[slot.array], actual, slot.operand.dtype)
+            wrong = differing(operations, expected[slot.array], actual, slot.operand.dtype, off)
             sets = wrong.reshape(len(wrong), -1).any(axis=1)
             if sets.any():
                 first = int(np.argmax(sets))

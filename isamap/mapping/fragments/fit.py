@@ -189,8 +189,8 @@ def _ends_at(entry: Entry, axis: str, limit: str) -> bool:
 
     What lies beyond is then neither read nor computed, and needs no filling.
     """
-    ranges = {v.name: v for s in entry.instruction.statements for v in s.variables}
-    return axis in ranges and ranges[axis].extent.name == limit
+    along = [v for s in entry.instruction.statements for v in s.variables if v.name == axis]
+    return bool(along) and all(v.extent.name == limit for v in along)
 
 
 def _is_rectangular(fragment: Fragment, dim: int) -> bool:

@@ -88,7 +88,8 @@ class Unit:
 class State:
     """Something that instructions find set: a pitch, a scale, a mode.
 
-    ``units`` has the cycles for which setting it occupies units, as for an :class:`Entry`.
+    It holds ``count`` values at once, and instructions say which of them is theirs.  ``units`` has
+    the cycles for which setting one occupies units, as for an :class:`Entry`.
     ``emit`` is the C template that gives it the value ``{value}``.
     """
 
@@ -96,6 +97,7 @@ class State:
     units: Mapping[str, Fraction] = field(default_factory=dict)
     emit: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)

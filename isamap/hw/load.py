@@ -201,7 +201,10 @@ def _states(chain: tuple[Document, ...], machine: Machine, collector: Collector)
                     collector.add(fail("E113", f"unknown unit '{unit}'", span, known))
             own = [machine.merged.get(unit, unit) for unit in model.units]
             busy = {unit: model.throughput / machine.units.get(unit, 1) for unit in own}
-            yield State(name, busy, model.emit, span)
+            if model.count > 1 and machine.compiles:
+                text = f"the state '{name}' holds several values, of which no template can say one"
+                collector.add(fail("E133", text, span))
+            yield State(name, busy, model.emit, span, model.count)
 
 
 def _digest(chain: tuple[Document, ...], parameters: tuple[Parameter, ...]) -> str:

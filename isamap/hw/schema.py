@@ -342,6 +342,7 @@ class StateModel(Model):
         description="cycles for which setting it keeps each of its units busy"
     )
     units: Words = Field(description="execution units that setting it occupies")
+    count: Count = Field(1, description="values that it holds at once")
     emit: Text | None = Field(None, description="C template that gives it the value '{value}'")
 
 

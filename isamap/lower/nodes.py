@@ -145,10 +145,14 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A state of the machine gets a value, which holds until it gets another one."""
+    """A state of the machine gets a value, which holds until it gets another one.
+
+    Of a state that holds several values it is that number ``slot``.
+    """
 
     state: str
     value: Index | Literal
+    slot: int = 0
 
 
 Node: TypeAlias = Call | Loop | Guard | Scope | Copy | Prefetch | Token | Setting

@@ -75,8 +75,9 @@ def _node(node: Node) -> Iterator[str]:
             yield _copy(node)
         case Token():
             yield _token(node)
-        case Setting(state, value):
-            yield f"set {state} = {value if isinstance(value, Index) else _operand(value)}"
+        case Setting(state, value, slot):
+            number = f" {slot}" if slot else ""
+            yield f"set {state}{number} = {value if isinstance(value, Index) else _operand(value)}"
         case Prefetch(storage, buffer, offset):
             yield f"prefetch {buffer}[{offset}] into {storage}"
         case _:

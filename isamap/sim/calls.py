@@ -25,8 +25,8 @@ Plans: TypeAlias = dict[tuple[Any, ...], Plan]
 Action: TypeAlias = Callable[[Environment], None]
 
 
-States: TypeAlias = dict[str, int | str]
-"""The values that states of the machine have: numbers, or literals as text."""
+States: TypeAlias = dict[str, dict[int, int | str]]
+"""The values that states of the machine have, by slot: numbers, or literals as text."""
 
 
 def value_of(value: Index | Literal, memory: Memory) -> Callable[[Environment], int | str]:
@@ -294,9 +294,9 @@ class CallSite:
     def _check_states(self, environment: Environment) -> None:
         """Raise a fault where a state has not the value that the call takes it to have."""
         for state, value in self.wanted:
-            wanted, held = value(environment), self.states.get(state)
-            if held != wanted:
-                has = "no value" if held is None else held
+            wanted, held = value(environment), self.states.get(state, {}).values()
+            if wanted not in held:
+                has = " and ".join(map(str, held)) or "no value"
                 text = f"{self.node.instruction}: the state {state} has {has}, not {wanted}"
                 raise LoweredFault(f"{text} ({_state(environment)})")
 

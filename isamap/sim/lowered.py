@@ -175,7 +175,7 @@ class _Machine:
         value, tracer = value_of(node.value, self.memory), self.tracer
 
         def setting(environment: Environment) -> None:
-            self.states[node.state] = value(environment)
+            self.states.setdefault(node.state, {})[node.slot] = value(environment)
             if tracer is not None:
                 tracer.setting(node)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from isamap.diagnostics import HardwareError
+from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.interp.inputs import random_inputs
 from isamap.ir.dtype import DTYPES
@@ -33,6 +34,7 @@ from isamap.text.load import parse_module
 
 S8, S32 = DTYPES["s8"], DTYPES["s32"]
 MACHINE = load_hardware("gemmini")
+ONE = replace(MACHINE, states=tuple(replace(state, count=1) for state in MACHINE.states))
 TILE = Register("a", "spad", S8, (16, 16), 0)
 
 
@@ -42,10 +44,10 @@ def load(pitch: Index | int) -> Call:
     return Call("mvin", (("m", Window("A", const(0))), ("r", TILE)), symbols)
 
 
-def lines(*body: Node) -> list[str]:
+def lines(*body: Node, machine: Accelerator = ONE) -> list[str]:
     """Return the nodes of a body with their states set, one a line, without calls' operands."""
     lowered = LoweredKernel("k", (), (Array("A", "in", S8, const(256)),), body)
-    text = print_lowered(with_states(lowered, MACHINE))
+    text = print_lowered(with_states(lowered, machine))
     found = [line.strip().partition("(")[0] for line in text.splitlines()]
     return [
         line for line in found if line.startswith(("set", "mvin", "for", "parallel", "if", "}"))
@@ -83,6 +85,18 @@ def test_what_changes_in_a_loop_is_set_in_it() -> None:
     assert lines(loop(load(16), load(32)), load(32)).count("set load_pitch = 32") == 2
 
 
+def test_a_state_of_two_values_holds_both() -> None:
+    assert lines(loop(load(16), load(32)), machine=MACHINE)[:3] == [
+        "set load_pitch = 16",
+        "set load_pitch 1 = 32",
+        "for i in 0..3 {",
+    ]
+    third = lines(loop(load(16), load(32), load(48)), machine=MACHINE)
+    assert third[:3] == ["set load_pitch = 16", "for i in 0..3 {", "mvin"]
+    assert third[3] == "set load_pitch 1 = 32"
+    assert "set load_pitch 1 = 48" in third
+
+
 def test_rounds_of_other_cores_set_their_own() -> None:
     found = lines(load(16), loop(load(16), parallel=True))
     assert found[2:4] == ["parallel for i in 0..3 {", "set load_pitch = 16"]
@@ -111,15 +125,16 @@ def test_modes_and_scales_are_states_too() -> None:
 
 
 def test_a_product_sets_each_state_once_however_many_tiles_it_has() -> None:
-    text = """kernel mm { in A : s8[64, 64]  in B : s8[64, 64]  out C : s32[64, 64]
+    text = """kernel mm { in A : s8[64, 64]  in B : s8[64, 48]  out C : s32[64, 48]
       C[i, j] += s32(A[i, k]) * s32(B[k, j]) }"""
     (kernel,) = parse_module(text).kernels
     result = map_kernel(kernel, MACHINE, Options(prove=False))
     arrays = random_inputs(kernel, {}, 1)
     done = simulate(result.lowered, MACHINE, arrays, kernel=result.mapped)
-    assert done.instructions["mvin"] >= 32
-    assert done.settings == dict.fromkeys(done.settings, 1)
-    assert done.settings.keys() == {"transposer", "load_pitch", "store_pitch", "store_activation"}
+    assert done.instructions["mvin"] >= 28
+    # The pitches of A and of B.
+    once = dict.fromkeys(("transposer", "store_pitch", "store_activation"), 1)
+    assert done.settings == {**once, "load_pitch": 2}
 
 
 def test_what_is_not_set_or_set_for_another_one_is_a_fault() -> None:

@@ -17,6 +17,7 @@ from isamap.targets.test import (
     every,
     is_other_size,
     runner_version,
+    why_untested,
 )
 
 _DIFFERS = 4
@@ -78,7 +79,6 @@ def command(
 ) -> int:
     """Test, and tell; return the exit code."""
     from isamap.hw.load import load_hardware, shipped_names
-    from isamap.hw.native import runnable
     from isamap.targets.probe.probe import SAMPLES
 
     if everything == bool(names):
@@ -88,7 +88,7 @@ def command(
     for machine in machines:
         if everything and machine.toolchain is None:
             continue
-        if everything and (reason := runnable(machine)) is not None:
+        if everything and (reason := why_untested(machine)) is not None:
             results.append(Untested(machine, reason))
             continue
         with progress() as tell:

@@ -203,7 +203,7 @@ def _states(chain: tuple[Document, ...], machine: Machine, collector: Collector)
             busy = {unit: model.throughput / machine.units.get(unit, 1) for unit in own}
             if model.count > 1 and machine.compiles:
                 text = f"the state '{name}' holds several values, of which no template can say one"
-                collector.add(fail("E133", text, span))
+                collector.add(fail("E134", text, span))
             yield State(name, busy, model.emit, span, model.count)
 
 

@@ -69,6 +69,13 @@ def is_other_size(machine: Accelerator) -> bool:
     return machine.name != split_name(machine.name)[0]
 
 
+def why_untested(machine: Accelerator) -> str | None:
+    """Return why instructions of a description cannot be tested here, None if they can."""
+    if any(storage.kind == "scratchpad" for storage in machine.storages):
+        return "only whole programs fill its scratchpads"
+    return runnable(machine)
+
+
 def check_target(
     machine: Accelerator,
     samples: int = SAMPLES,
@@ -89,7 +96,7 @@ def check_target(
     """
     tools = needed(machine)
     lacking = [tool.name for tool in tools if not tool.is_there]
-    if (reason := runnable(machine)) is not None or lacking:
+    if (reason := why_untested(machine)) is not None or lacking:
         told = reason or f"{', '.join(lacking)} is too old"
         hint = f"isamap targets install {machine.name}" if lacking else None
         raise ToolError(fail("E533", f"'{machine.name}' cannot be tested here: {told}", hint=hint))

@@ -21,8 +21,14 @@ WARNINGS = ("-Wall", "-Wextra", "-Werror")
 
 def native_names() -> list[str]:
     """Return the shipped descriptions whose code this CPU might run itself."""
-    tools = {name: load_hardware(name).toolchain for name in shipped_names()}
-    return [name for name, own in tools.items() if own is not None and not own.runner]
+    machines = {name: load_hardware(name) for name in shipped_names()}
+    return [
+        name
+        for name, machine in machines.items()
+        if machine.toolchain is not None
+        and not machine.toolchain.runner
+        and not any(storage.kind == "scratchpad" for storage in machine.storages)
+    ]
 
 
 def strict(machine: Accelerator) -> Accelerator:

@@ -111,8 +111,10 @@ def _main(source: CSource) -> str:
         *([] if source.ahead is None else _ahead(source.entry, source.ahead)),
         f"const size_t isamap_bytes = {source.entry}_workspace({arguments});",
         "void *isamap_space = isamap_bytes ? isamap_room_for(isamap_bytes) : NULL;",
+        # Each run is a call as others make it: neither put in line nor merged with the one before.
+        f"__typeof__(&{source.entry}) volatile isamap_entry = {source.entry};",
         "for (; isamap_runs > 0 && isamap_result == 0; --isamap_runs)",
-        f"    isamap_result = {source.entry}("
+        "    isamap_result = isamap_entry("
         + ", ".join([*pointers, *symbols, *(["isamap_prepared"] if source.ahead else [])])
         + ", isamap_space, isamap_threads);",
         'fwrite("isamap1\\n", 1, 8, stdout);',

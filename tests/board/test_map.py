@@ -146,7 +146,7 @@ def test_a_search_tells_cycles(isamap: "Run", matmul: Path, tmp_path: Path) -> N
 def test_instructions_are_tested_by_the_command(isamap: "Run", tmp_path: Path) -> None:
     # A battery's input has another form: the count does not matter.
     mine = board(tmp_path, '"$1"; echo >>calls')
-    test = ["targets", "test", mine, "--trust", "--inherited", "--samples", "50"]
+    test = ["targets", "test", mine, "--trust", "--samples", "50"]
     done = isamap(*test, "--instruction", "c_neg_f32", "--json")
     assert done.code == 0, done.err
     (document,) = done.json

@@ -40,6 +40,7 @@ from isamap.lower.nodes import (
     Operand,
     Register,
     Scope,
+    Setting,
     Token,
 )
 from isamap.pipeline.arrange import Arranged, arrange
@@ -158,7 +159,7 @@ class _Serving:
             case Scope():
                 registers = tuple(_variable(register) for register in node.registers)
                 yield Scope(registers, self._nodes(node.body))
-            case Token():
+            case Token() | Setting():
                 pass
             case _:
                 yield node

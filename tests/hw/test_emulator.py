@@ -77,5 +77,5 @@ def test_an_own_emulator_is_the_nearest(folder: Path) -> None:
 
 
 def test_a_runner_leaves_nothing_to_an_emulator(folder: Path) -> None:
-    with pytest.raises(HardwareError, match=r"child\.yaml:4:\d+: error\[E133\]: 'emulator' beside"):
+    with pytest.raises(HardwareError, match=r"child\.yaml:4:\d+: error\[E135\]: 'emulator' beside"):
         made(folder, CHILD + "toolchain: {runner: [always], emulator: {runner: [other]}}\n")

@@ -120,8 +120,9 @@ def _groups(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
 def _group(findings: Sequence[Finding]) -> str:
     """Return a row of an instruction: its forms, and what was found of them."""
     forms = [f.name.removeprefix(f.generic).strip("_") for f in findings]
-    named = " ".join(form for form in forms if form) if len(forms) <= _MANY else str(len(forms))
-    return _line(f"`{findings[0].generic}`", named or "1", findings)
+    named = " ".join(form or "plain" for form in forms) if any(forms) else "1"
+    told = named if len(forms) <= _MANY else str(len(forms))
+    return _line(f"`{findings[0].generic}`", told, findings)
 
 
 def _line(name: str, forms: str, findings: Sequence[Finding]) -> str:

@@ -71,9 +71,11 @@ def is_other_size(machine: Accelerator) -> bool:
 
 def why_untested(machine: Accelerator) -> str | None:
     """Return why instructions of a description cannot be tested here, None if they can."""
+    if (reason := runnable(machine)) is not None:
+        return reason
     if any(storage.kind == "scratchpad" for storage in machine.storages):
         return "only whole programs fill its scratchpads"
-    return runnable(machine)
+    return None
 
 
 def check_target(

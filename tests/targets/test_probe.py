@@ -352,3 +352,5 @@ def test_the_command_says_what_there_is_not() -> None:
         run("portable_c", "--instruction", "nothing")
     with pytest.raises(ToolError, match="gemm16 has no toolchain"):
         run("gemm16")
+    with pytest.raises(ToolError, match="only whole programs fill its scratchpads"):
+        run("sw26010")

@@ -38,7 +38,7 @@ def main() -> int:
         machine = load_hardware(name, trust=asked.trust)
         if machine.toolchain is None:
             continue
-        if any(storage.kind == "scratchpad" for storage in machine.storages):
+        if machine.scratchpads:
             new = [f"| `{machine.name}` | | | | | | | its products are of whole scratchpads |"]
         elif reason := runnable(machine):
             new = [f"| `{machine.name}` | | | | | | | not run here: {reason} |"]

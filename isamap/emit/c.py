@@ -299,7 +299,7 @@ class _Writer:
     def _together(self, nodes: tuple[Node, ...], own: frozenset[str]) -> Together | None:
         accelerator = self.machine.accelerator
         if accelerator.toolchain is not None and accelerator.toolchain.team:
-            pads = frozenset(s.name for s in accelerator.storages if s.kind == "scratchpad")
+            pads = frozenset(s.name for s in accelerator.scratchpads)
             return InStep.on(nodes, self.machine.entries, pads)
         return Together.of(nodes, self.machine.entries, own)
 

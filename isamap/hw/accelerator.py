@@ -236,6 +236,11 @@ class Accelerator:
         """Return a state by name."""
         return next(state for state in self.states if state.name == name)
 
+    @property
+    def scratchpads(self) -> tuple[Storage, ...]:
+        """The memories that a schedule fills and empties."""
+        return tuple(s for s in self.storages if s.kind == "scratchpad")
+
     def storage(self, name: str) -> Storage:
         """Return the storage called ``name``."""
         return next(s for s in self.storages if s.name == name)

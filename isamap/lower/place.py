@@ -25,7 +25,7 @@ def place_fragments(lowered: LoweredKernel, accelerator: Accelerator) -> Lowered
 
     One for which no place is found stays without.
     """
-    pads = {s.name: s for s in accelerator.storages if s.kind == "scratchpad"}
+    pads = {s.name: s for s in accelerator.scratchpads}
     if not any(register.storage in pads for register in used(lowered.code)):
         return lowered
     found: dict[str, int] = {}

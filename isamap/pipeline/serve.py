@@ -13,7 +13,7 @@ count is 64, is what makes its code good.  Counts and pitches that are known onl
 stay symbols.
 
 Fragments in registers and scratchpads of the served machine become C variables, one for each, and
-tokens nothing: C is executed in order.
+tokens and settings of states nothing: C is executed in order, and calls say what states do.
 """
 
 from collections.abc import Iterator, Mapping

@@ -56,7 +56,7 @@ def resolve_buffers(
     pairs = inputs(mapping)
     target = mapping.matching.statement.target.buffer
     found = [1] * (len(pairs) + 1)
-    if written and not any(s.kind == "scratchpad" for s in accelerator.storages):
+    if written and not accelerator.scratchpads:
         text = f"{accelerator.name} has no scratchpad in which something could take turns"
         faults.append(Diagnostic("E415", text, written[0].what.span))
     for own in written:

@@ -1,6 +1,7 @@
 """What there is of the tools that a description needs."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from isamap.hw.accelerator import Accelerator
@@ -81,10 +82,13 @@ def _target(machine: Accelerator) -> Target:
 
 
 def _runs_by(runner: tuple[str, ...], tools: tuple[Needed, ...]) -> str:
-    if not runner:
-        return "this CPU"
-    version = next((tool.version for tool in tools if tool.name == runner[0]), None)
-    return f"{runner[0]} {version}" if version else runner[0]
+    return with_version(runner[0], tools) if runner else "this CPU"
+
+
+def with_version(name: str, tools: Iterable[Needed]) -> str:
+    """Return a tool's name and the version at hand, if that is known."""
+    version = next((tool.version for tool in tools if tool.name == name), None)
+    return f"{name} {version}" if version else name
 
 
 def _looked_up(name: str, tool: Tool) -> Needed:

@@ -15,7 +15,7 @@ from isamap.targets.known import known_faults
 from isamap.targets.probe.deviation import deviation_of
 from isamap.targets.probe.finding import Finding
 from isamap.targets.probe.probe import SAMPLES, probe
-from isamap.targets.state import Needed, needed
+from isamap.targets.state import Needed, needed, with_version
 
 Tell = Callable[[str], None]
 
@@ -73,7 +73,7 @@ def why_untested(machine: Accelerator) -> str | None:
     """Return why instructions of a description cannot be tested here, None if they can."""
     if (reason := runnable(machine)) is not None:
         return reason
-    if any(storage.kind == "scratchpad" for storage in machine.storages):
+    if machine.scratchpads:
         return "only whole programs fill its scratchpads"
     return None
 
@@ -154,14 +154,9 @@ def _with_faults(finding: Finding, faults: Sequence[Fault]) -> Finding:
 
 def compiler_version(tested: Outcome) -> str:
     """Return what a description was compiled with, and the version if that is known."""
-    return _told(tested.compiler, tested.tools)
+    return with_version(tested.compiler, tested.tools)
 
 
 def runner_version(tested: Outcome) -> str:
     """Return what a description's code ran on, and the version of an emulator."""
-    return _told(tested.runner, tested.tools) if tested.runner else "this CPU"
-
-
-def _told(name: str, tools: Sequence[Needed]) -> str:
-    version = next((tool.version for tool in tools if tool.name == name), None)
-    return f"{name} {version}" if version else name
+    return with_version(tested.runner, tested.tools) if tested.runner else "this CPU"

@@ -94,6 +94,6 @@ def test_every_target_and_kernel_is_in_the_matrix() -> None:
         table = PAGE.read_text().partition(f"<!-- begin matrix {name} -->")[2]
         table = table.partition("<!-- end")[0]
         assert f"### `{name}`" in table, MATRIX
-        if "Not " not in table:
+        if "Not run here" not in table:
             rows = [line.split(" | ")[0].strip("| ") for line in table.splitlines()]
             assert [row for row in rows if row in kernels] == kernels, MATRIX

@@ -27,7 +27,7 @@ def native_names() -> list[str]:
         for name, machine in machines.items()
         if machine.toolchain is not None
         and not machine.toolchain.runner
-        and not any(storage.kind == "scratchpad" for storage in machine.storages)
+        and not machine.scratchpads
     ]
 
 

@@ -121,7 +121,7 @@ def choose(
         if not by_preference(found):
             raise NoMappingError(_no_mapping(enumeration, found, accelerator))
         ruled.append(found)
-    best = _together(kernel, accelerator, ruled, shared, symbols, threads)
+    best, ruled = _possible(kernel, accelerator, enumerations, ruled, shared, symbols, threads)
     retiled = [
         _retiled(kernel, accelerator, number, found, threads, symbols, shared)
         for number, found in enumerate(ruled)
@@ -131,6 +131,45 @@ def choose(
         other = _together(kernel, accelerator, retiled, shared, symbols, threads)
         best = other if other.estimate.is_below(best.estimate) else best
     return best
+
+
+def _possible(
+    kernel: Kernel,
+    accelerator: Accelerator,
+    enumerations: Sequence[Enumeration],
+    ruled: list[tuple[Alternative, ...]],
+    producers: Producers,
+    symbols: Mapping[str, int] | None,
+    threads: int,
+) -> tuple[Choice, list[tuple[Alternative, ...]]]:
+    """Return the preferred alternatives joined, and those of each statement that are left.
+
+    Results that no instruction takes to memory are counted on to be taken from registers by a later
+    statement.  Where none can, the mapping is of no use.
+    """
+    while True:
+        try:
+            return _together(kernel, accelerator, ruled, producers, symbols, threads), ruled
+        except ScheduleError as error:
+            unsaved = [
+                (number, preferred)
+                for number, found in enumerate(ruled)
+                for preferred in by_preference(found)[:1]
+                if any(a.schedule == preferred and not a.saved for a in found)
+            ]
+            if not unsaved:
+                raise
+            reason = error.diagnostics[0].message
+        number, preferred = unsaved[0]
+        ruled = list(ruled)
+        ruled[number] = tuple(
+            replace(a, schedule=None, estimate=None, reason=reason)
+            if a.schedule == preferred
+            else a
+            for a in ruled[number]
+        )
+        if not by_preference(ruled[number]):
+            raise NoMappingError(_no_mapping(enumerations[number], ruled[number], accelerator))
 
 
 def _total(considered: Sequence[tuple[Alternative, ...]]) -> float:

@@ -68,6 +68,11 @@ def fit_or_why(
     limits: dict[str, int] = {}
     pitches: dict[str, Index] = {}
     counted: set[str] = set()
+    whole = {
+        dim: packed or not fragment.has_dead(dim) or _spares(fragment, dim, reference, storing)
+        for dim in range(len(axes))
+    }
+    sure = _sure(entry, operand, access, axes, fragment, packed)
     if any(not index.is_linear_in(axes) or index.offset for index in access.indices):
         return f"an index of {name} is not a plain sum of axes"
     if any(index.names - set(axes) for index in access.indices):
@@ -75,8 +80,7 @@ def fit_or_why(
     for dim, axis in enumerate(axes):
         own = const(0)
         for index, pitch in zip(access.indices, declared, strict=True):
-            own += index.coefficient(axis) * pitch
-        whole = packed or not fragment.has_dead(dim) or _spares(fragment, dim, reference, storing)
+            own += index.coefficient(axis) * pitch.substitute(sure)
         reach = fragment.shape[dim] if packed else fragment.extent(dim)
         wanted = const(reference.dense_pitch(dim)) if packed else reference.stride(fragment, dim)
         if wanted is None:
@@ -85,7 +89,7 @@ def fit_or_why(
             return f"{array} lies with pitch {wanted} along {axis}, {name} with {own}"
         limit = _limit(operand, access, axis)
         ends = limit is not None and _ends_at(entry, axis, limit)
-        if not whole:
+        if not whole[dim]:
             if not _is_rectangular(fragment, dim):
                 return f"the elements in use along {axis} are not its first ones"
             if own.constant == 0 and not storing:
@@ -114,6 +118,30 @@ def fit_or_why(
     if entry.constraints and (text := _broken(entry, axes, fragment, packed, limits, pitches)):
         return f"its constraint {text} may not hold"
     return Fit(tuple(limits.items()), tuple(pitches.items()), frozenset(counted))
+
+
+def _sure(
+    entry: Entry,
+    operand: Buffer,
+    access: Access,
+    axes: tuple[str, ...],
+    fragment: Fragment,
+    packed: bool,
+) -> dict[str, int]:
+    """Return the extents that bound an axis of which every element is always in use: what they are.
+
+    Pitches may be made of them.
+    """
+    sure: dict[str, int] = {}
+    for dim, axis in enumerate(axes):
+        limit = _limit(operand, access, axis)
+        if limit is None:
+            continue
+        if not fragment.has_dead(dim):
+            sure[limit] = fragment.extent(dim)
+        elif packed and not _ends_at(entry, axis, limit):
+            sure[limit] = fragment.shape[dim]
+    return sure
 
 
 def _alignment(entry: Entry, operand: Buffer, fragment: Fragment, reference: Reference) -> int:

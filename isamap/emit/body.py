@@ -208,15 +208,17 @@ def fence_lines(nodes: tuple[Node, ...], machine: Machine) -> tuple[str, ...]:
 def _for(loop: Loop, env: Env) -> str:
     variable = names.counter(loop.counter)
     count = text(loop.count, env)
-    return f"for (int64_t {variable} = 0; {variable} < {count}; ++{variable})"
+    kind = env.with_counter(loop.counter, loop.count).kind(loop.counter)
+    return f"for ({kind} {variable} = 0; {variable} < {count}; ++{variable})"
 
 
 def _share(loop: Loop, env: Env) -> tuple[str, str, str]:
     """Return the heads of the loops over the iterations that a thread takes."""
     variable, turn = names.counter(loop.counter), f"turn_{names.mangle(loop.counter)}"
     count = text(loop.count, env)
+    kind = env.with_counter(loop.counter, loop.count).kind(loop.counter)
     return (
         f"for (struct isamap_turn {turn} = isamap_at({count}, loops, thread, threads);",
         f"     isamap_take(&{turn});)",
-        f"for (int64_t {variable} = {turn}.from; {variable} < {turn}.past; ++{variable}) {{",
+        f"for ({kind} {variable} = {turn}.from; {variable} < {turn}.past; ++{variable}) {{",
     )

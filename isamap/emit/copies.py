@@ -45,7 +45,7 @@ def copy_function(copy: Copy, name: str, arrays: dict[str, Array], env: Env) -> 
     free = _free_names(copy, env)
     buffers = _buffers(copy)
     parameters = [_pointer(arrays[b], written=b == copy.target) for b in buffers]
-    parameters += [f"int64_t {env.integers[n]}" for n in free]
+    parameters += [f"{env.kind(n)} {env.integers[n]}" for n in free]
     arguments = [names.buffer(b) for b in buffers] + [env.integers[n] for n in free]
     body = _Body(copy, arrays[copy.target].dtype).lines(env)
     definition = [
@@ -124,8 +124,9 @@ class _Body:
             case ():
                 self._put(f"{self._target(env)} = {self.fill};")
             case ((name, count), *rest):
-                self._open(f"for ({_header(name, '0', text(count, env))})")
-                self._filled(tuple(rest), env.with_counter(name, count))
+                inner = env.with_counter(name, count)
+                self._open(f"for ({_header(name, '0', text(count, env), inner)})")
+                self._filled(tuple(rest), inner)
                 self._close()
 
     def _copied(self, loops: Loops, pending: tuple[Index, ...], env: Env) -> None:
@@ -192,8 +193,9 @@ class _Body:
         if self.fill is None or first == past:
             return
         (name, count), rest = loops[0], loops[1:]
-        self._open(f"for ({_header(name, first, past)})")
-        self._filled(rest, env.with_counter(name, count))
+        inner = env.with_counter(name, count)
+        self._open(f"for ({_header(name, first, past, inner)})")
+        self._filled(rest, inner)
         self._close()
 
     def _span(
@@ -217,7 +219,7 @@ class _Body:
             self._put(f"memcpy({target}, {source},")
             self._put(f"       (size_t){length} * {self.size});")
             return
-        self._open(f"for ({_header(name, first, past)})")
+        self._open(f"for ({_header(name, first, past, inner)})")
         self._copied(rest, pending, inner)
         self._close()
 
@@ -242,9 +244,10 @@ class _Body:
         return f"{pointer} + {text(start, env)}" if start.terms else pointer
 
 
-def _header(name: str, first: str, past: str) -> str:
-    variable = names.counter(name)
-    return f"int64_t {variable} = {first}; {variable} < {past}; ++{variable}"
+def _header(name: str, first: str, past: str, env: Env) -> str:
+    """Return the head of a loop; ``env`` is that of its body."""
+    variable, kind = names.counter(name), env.kind(name)
+    return f"{kind} {variable} = {first}; {variable} < {past}; ++{variable}"
 
 
 def _is_end(condition: Index, name: str) -> bool:

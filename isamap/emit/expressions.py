@@ -1,4 +1,8 @@
-"""Index expressions as C: 64-bit integers, division that rounds down, remainders never negative."""
+"""Index expressions as C: division that rounds down, remainders never negative.
+
+Integers have 64 bits.  Counters of which few values are enough have those of a pointer: machines
+with pointers of 32 bits compute with 64 in several steps.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,6 +12,9 @@ from isamap.ir.index import Atom, Div, Index, Mod, Name, Read
 
 _LARGEST = 1 << 40
 """No extent of a real array exceeds this; only used to tell that an expression is not negative."""
+
+_FEW = 1 << 31
+"""What integers of 32 bits do not hold."""
 
 HELPERS = """\
 /* Division that rounds down and the remainder that goes with it, for divisors above 0;
@@ -26,11 +33,17 @@ class Env:
 
     ``integers`` gives the C variable of each counter and symbol, ``ranges`` the interval of its
     values.  ``nibbles`` are the buffers of s4, of whose bytes only the low four bits count.
+    ``narrow`` are the counters that are no wider than a pointer.
     """
 
     integers: Mapping[str, str] = field(default_factory=dict)
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     nibbles: frozenset[str] = frozenset()
+    narrow: frozenset[str] = frozenset()
+
+    def kind(self, name: str) -> str:
+        """Return the C type of a counter or symbol."""
+        return "ptrdiff_t" if name in self.narrow else "int64_t"
 
     def with_symbols(self, symbols: tuple[str, ...]) -> "Env":
         """Return the environment inside a function that takes ``symbols``."""
@@ -48,6 +61,7 @@ class Env:
             self,
             integers={**self.integers, name: names.counter(name)},
             ranges={**self.ranges, name: (0, last)},
+            narrow=self.narrow | {name} if last + 1 < _FEW else self.narrow - {name},
         )
 
 
@@ -56,8 +70,11 @@ def text(index: Index, env: Env) -> str:
     if not index.terms:
         return "0"
     result = ""
+    widened = "" if _holds(index, env) else "(int64_t)"
     for monomial, coefficient in index.terms:
         factors = [_atom(atom, env) for atom in monomial]
+        if widened and monomial:
+            factors[0] = f"{widened}{factors[0]}"
         if abs(coefficient) != 1 or not factors:
             factors.append(_number(abs(coefficient)))
         term = " * ".join(factors)
@@ -107,6 +124,35 @@ def _atom(atom: Atom, env: Env) -> str:
             return f"isamap_s4({element})" if buffer in env.nibbles else f"(int64_t){element}"
         case Read():
             raise AssertionError("arrays of a lowered kernel are flat")
+
+
+def _holds(index: Index, env: Env) -> bool:
+    """Return whether no part that is computed in the bits of a pointer exceeds 32."""
+    total = 0
+    for monomial, coefficient in index.terms:
+        size = abs(coefficient)
+        for atom in monomial:
+            if not _is_narrow(atom, env):
+                size //= abs(coefficient)  # which follows, in 64 bits
+                break
+            bounds = Index((((atom,), 1),)).bounds(env.ranges)
+            assert bounds is not None, "narrow counters have bounds"
+            size *= max(abs(bounds[0]), abs(bounds[1]))
+        total += size
+    return total < _FEW
+
+
+def _is_narrow(atom: Atom, env: Env) -> bool:
+    """Return whether the C text of an atom may be of a type with only 32 bits."""
+    match atom:
+        case Name(name):
+            return name in env.narrow
+        case Div(value, _) | Mod(value, _):
+            # One part of 64 bits makes the whole have them, and so do the functions.
+            inside = (part for monomial, _ in value.terms for part in monomial)
+            return _never_negative(value, env) and all(_is_narrow(part, env) for part in inside)
+        case Read():
+            return False
 
 
 def _never_negative(value: Index, env: Env) -> bool:

@@ -1,8 +1,13 @@
+import subprocess
+from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isamap.emit.expressions import Env, text
+from isamap.emit.expressions import HELPERS, Env, text
 from isamap.ir.index import Index, const, read, var
 from tests.emit.building import compiled
 from tests.emit.samples import indices
@@ -51,3 +56,54 @@ def test_division_is_plain_only_where_nothing_is_negative() -> None:
     element = read("T", (var("i"),))
     assert text(element // 3, env) == "isamap_div((int64_t)p_T[i_i], 3)"
     assert text((element + 1) % 3, env) == "isamap_mod((int64_t)p_T[i_i] + 1, 3)"
+
+
+def test_what_may_exceed_32_bits_is_computed_in_64() -> None:
+    env = Env().with_symbols(("M",)).with_counter("i", const(1 << 20)).with_counter("j", const(9))
+    i, j, m = var("i"), var("j"), var("M")
+    assert (env.kind("i"), env.kind("M")) == ("ptrdiff_t", "int64_t")
+    assert env.with_counter("k", m).kind("k") == "int64_t"
+    assert text(i * 2048 + j, env) == "i_i * 2048 + i_j"
+    assert text(i * 2049 + j, env) == "(int64_t)i_i * 2049 + (int64_t)i_j"
+    assert text(i * m * 5000 + j, env) == "n_M * i_i * 5000 + i_j"
+    wide = env.with_counter("l", const(1 << 30))
+    assert text(var("l") * 3 // 7, wide) == "(((int64_t)i_l * 3) / 7)"
+
+
+BIG = {"i": 1 << 20, "j": 1 << 11, "k": 1 << 31}
+
+
+def large() -> st.SearchStrategy[Index]:
+    """Sums of products of counters, some divided, with values up to some 2^50."""
+    terms = st.builds(
+        lambda names, factor: const(factor) * prod((var(n) for n in names), start=const(1)),
+        st.lists(st.sampled_from(sorted(BIG)), min_size=1, max_size=2, unique=True),
+        st.sampled_from([1, 2, 3, 1000, 5000, -1, -4000]),
+    )
+    sums = st.lists(terms, min_size=1, max_size=3).map(lambda found: sum(found, start=const(0)))
+    return st.one_of(sums, st.builds(lambda a, d, b: a // d + b, sums, st.integers(2, 9), sums))
+
+
+@examples(0.1)
+@given(st.lists(large(), min_size=20, max_size=30))
+def test_pointers_of_32_bits_are_enough(found: list[Index]) -> None:
+    env = Env()
+    for name, count in BIG.items():
+        env = env.with_counter(name, const(count))
+    last = {name: count - 1 for name, count in BIG.items()}
+    places = [dict.fromkeys(BIG, 0), last, {**last, "i": 0}, {**last, "j": 1}]
+    expected = [value.evaluate(at) for at in places for value in found]
+    counters = [f"volatile {env.kind(n)} v_{n}" for n in BIG]
+    lines = ["#include <stdint.h>", "#include <stdio.h>", "#define ptrdiff_t int32_t", HELPERS]
+    lines += ["int main(void) {", *(f"{line};" for line in counters)]
+    for at in places:
+        lines += ["{", *(f"v_{n} = INT64_C({at[n]});" for n in BIG)]
+        lines += [f"const {env.kind(n)} {env.integers[n]} = v_{n};" for n in BIG]
+        lines += [f'printf("%lld\\n", (long long)({text(value, env)}));' for value in found]
+        lines += ["}"]
+    with TemporaryDirectory() as folder:
+        source, program = Path(folder, "large.c"), Path(folder, "large")
+        source.write_text("\n".join([*lines, "}"]))
+        subprocess.run(["gcc", "-fwrapv", "-w", "-o", program, source], check=True)
+        printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    assert list(map(int, printed.split())) == expected

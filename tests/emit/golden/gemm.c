@@ -15,7 +15,7 @@ ISAMAP_COPY void gemm_copy0(
             } else {
                 memcpy(p_packed + n_K * i_j * 16 + i_k * 16, p_B + n_N * i_k + i_j * 16,
                        (size_t)past_i * sizeof(float));
-                for (int64_t i_i = past_i; i_i < 16; ++i_i) {
+                for (ptrdiff_t i_i = past_i; i_i < 16; ++i_i) {
                     p_packed[n_K * i_j * 16 + i_i + i_k * 16] = 0.0f;
                 }
             }

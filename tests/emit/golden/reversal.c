@@ -2,7 +2,7 @@ ISAMAP_COPY void reversal_copy0(
     int32_t *restrict p_row,
     const int32_t *restrict p_X,
     int64_t n_N,
-    int64_t i_i)
+    ptrdiff_t i_i)
 {
     for (int64_t i_j = 0; i_j < n_N; ++i_j) {
         p_row[i_j] = p_X[n_N * i_i + n_N - i_j - 1];
@@ -13,7 +13,7 @@ ISAMAP_COPY void reversal_copy1(
     int32_t *restrict p_Y,
     const int32_t *restrict p_row,
     int64_t n_N,
-    int64_t i_i)
+    ptrdiff_t i_i)
 {
     memcpy(p_Y + n_N * i_i, p_row,
            (size_t)n_N * sizeof(int32_t));
@@ -48,7 +48,7 @@ static void reversal_part(
     int32_t *const p_row = (int32_t *)(all_p_row + (size_t)thread * room_p_row);
     for (struct isamap_turn turn_i = isamap_at(9, loops, thread, threads);
          isamap_take(&turn_i);)
-    for (int64_t i_i = turn_i.from; i_i < turn_i.past; ++i_i) {
+    for (ptrdiff_t i_i = turn_i.from; i_i < turn_i.past; ++i_i) {
         reversal_copy0(p_row, p_X, n_N, i_i);
         reversal_copy1(p_Y, p_row, n_N, i_i);
     }

@@ -12,18 +12,20 @@ from math import prod
 
 from executed.products import DEPTHS, product_text
 from isamap.hw.accelerator import Accelerator, Unit
-from isamap.ir.nodes import Kernel
+from isamap.ir.nodes import Expr, Kernel
+from isamap.ir.statements import accesses
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.find import enumerate_with
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Mapping
 from isamap.mapping.needles.needles import needles
+from isamap.mapping.tiles.operand import dense_fragment
 from isamap.mapping.tiles.shared import brought
 from isamap.schedule.shape import Shape, read_shape
 from isamap.schedule.treatment import KINDS, Shared, Treatments
 from isamap.text.load import parse_module
 
-_EXTENT = 480
+_EXTENT = 7680
 _MAPPINGS = 64
 _KINDS = tuple(kind for kind in KINDS if kind != "repeated")
 """How factors may lie: packed copies have each element once."""
@@ -82,8 +84,12 @@ def _blocks(treatments: Treatments, machine: Accelerator) -> Iterator[Fewest]:
     """Yield the best block of a mapping, nothing if an operand cannot be brought to it."""
     shape = read_shape(treatments.mapping)
     costs: dict[str, float] = {}
-    for operand, _ in brought(treatments.mapping.matching):
-        known = [treatments.whole_cost(operand, kind) for kind in _KINDS]
+    for operand, value in brought(treatments.mapping.matching):
+        known = [
+            treatments.whole_cost(operand, kind)
+            for kind in _KINDS
+            if kind != "packed" or _is_held_once(treatments, operand, value)
+        ]
         if all(cost is None for cost in known):
             return
         costs[operand] = min(cost for cost in known if cost is not None)
@@ -101,6 +107,24 @@ def _blocks(treatments: Treatments, machine: Accelerator) -> Iterator[Fewest]:
                 best = Fewest(each, rows * shape.tile["i"], columns * shape.tile["j"])
     if best is not None:
         yield best
+
+
+def _is_held_once(treatments: Treatments, operand: str, value: Expr) -> bool:
+    """Return whether a packed copy has each element once.
+
+    Along a dimension that several variables share, those that the access does not have repeat it.
+    """
+    laid = dense_fragment(treatments.mapping, operand)
+    read = accesses(value)
+    if len(read) != 1 or laid is None:
+        return True
+    (access,) = read
+    place = treatments.reference(operand, access, "packed")
+    if place is None:
+        return True
+    held = [n for dim, n in enumerate(laid.shape) if dim not in place.repeated]
+    used = frozenset().union(*(index.names for index in access.indices))
+    return prod(held) <= prod(n for name, n in treatments.mapping.tile.items() if name in used)
 
 
 def _fragments(shape: Shape, operand: str, rows: int, columns: int) -> int:

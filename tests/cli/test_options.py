@@ -66,9 +66,10 @@ def test_files_that_cannot_be_written_are_told_before_the_work(
     def work(*_: object, **__: object) -> None:
         raise AssertionError("nothing may be mapped")
 
-    monkeypatch.setattr("isamap.pipeline.mapped.map_kernel", work)
+    # Those that import it first: what they are given back must not be what it is replaced by.
     monkeypatch.setattr("isamap.pipeline.report.map_kernel", work)
     monkeypatch.setattr("isamap.pipeline.compute.map_kernel", work)
+    monkeypatch.setattr("isamap.pipeline.mapped.map_kernel", work)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     searched = ["--tune", "2"] if option in ("--log", "--study") else []

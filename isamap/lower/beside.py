@@ -7,13 +7,12 @@ it takes whole and aligned fragments only, a copy has one for each fragment of r
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access
 from isamap.ir.statements import accesses
 from isamap.lower.finish import Finish, Finished, Finishing, finish_fragment
 from isamap.lower.packing import packing_copies
-from isamap.lower.statement import StatementLowering
+from isamap.lower.statement import StatementLowering, bad
 from isamap.mapping.fragments.fragment import Reference
 from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit, direct
 from isamap.mapping.tiles.operand import dense_fragment, zero_of
@@ -87,7 +86,7 @@ class FinishedResults:
         at = self._at
         held, name = at.result(partial), finish.target.buffer
         if held is None:
-            raise _bad(f"{name}: the results of {at.needle.name} lie in no plain order")
+            raise bad(f"{name}: the results of {at.needle.name} lie in no plain order")
         producers, buffers = at.context.producers, at.context.buffers
         spent = not self._after.kept and len(self._after.finishes) == 1
         target = direct(buffers[name], finish.target, at.extents, buffers)
@@ -105,7 +104,7 @@ class FinishedResults:
                 references = self._pack(layouts)
                 found = finish_fragment(finish, held, references, target, producers, spent)
         if found is None:
-            raise _bad(f"no instructions make {name} of what {at.needle.name} leaves in a register")
+            raise bad(f"no instructions make {name} of what {at.needle.name} leaves in a register")
         return found
 
     def _is_made_here(self, taken: Iterable[Access]) -> bool:
@@ -126,7 +125,3 @@ class FinishedResults:
                 at.copies += packing_copies(at.context, own, source)
                 self._packed[access] = own.reference()
         return {access: self._packed[access] for access in layouts}
-
-
-def _bad(message: str) -> ScheduleError:
-    return ScheduleError(Diagnostic("E401", message))

@@ -102,7 +102,7 @@ class StatementLowering:
                 number += 1
             if places:
                 if set(wanted.values()) != {"packed"}:
-                    raise _bad(f"operand '{places[0][0]}' is gathered from several places: packed")
+                    raise bad(f"operand '{places[0][0]}' is gathered from several places: packed")
                 table[operand] = dict.fromkeys(own, self._gathered(operand, places))
                 continue
             table[operand] = {
@@ -115,7 +115,7 @@ class StatementLowering:
         """Return how far apart rows of an access's padded copy begin; 0 if they are not."""
         pitch = self.schedule.pitch(number)
         if pitch and treatment != "padded":
-            raise _bad(f"{access.buffer} has a pitch between rows, and is {treatment}")
+            raise bad(f"{access.buffer} has a pitch between rows, and is {treatment}")
         return pitch
 
     def _reference(self, operand: str, access: Access, treatment: str, pitch: int) -> Reference:
@@ -135,10 +135,10 @@ class StatementLowering:
     ) -> None:
         """Refuse to pack inside loops what is not packed, or where there are not as many."""
         if treatment not in ("packed", "repeated") or is_gathered:
-            raise _bad(f"{access.buffer} is packed inside loops, and operand '{operand}' is not")
+            raise bad(f"{access.buffer} is packed inside loops, and operand '{operand}' is not")
         if not 0 < depth <= len(self.schedule.levels):
             count = len(self.schedule.levels)
-            raise _bad(f"{access.buffer} is packed inside {depth} loops, and there are {count}")
+            raise bad(f"{access.buffer} is packed inside {depth} loops, and there are {count}")
 
     def packs(self, depth: int, here: Position) -> tuple[Copy, ...]:
         """Return the copies that pack operands inside so many loops, of what is alive there.
@@ -157,7 +157,7 @@ class StatementLowering:
         unpacked = self._unpacked[operand, access]
         layout = self._packed_layout(operand, access, here.live)
         if layout is None:
-            raise _bad(f"{access.buffer} cannot be packed for operand '{operand}'")
+            raise bad(f"{access.buffer} cannot be packed for operand '{operand}'")
         layout = replace(layout, array=self._room(operand, access, depth))
         moved = {v: here.origin[v] + var(v) for v in self.extents}
         source = replace(unpacked, offset=unpacked.offset.substitute(moved))
@@ -197,10 +197,10 @@ class StatementLowering:
         if found.guards:
             layout = padded(f"{buffer.name}_padded", access, self.extents)
             if layout is None:
-                raise _bad(f"the reach of {buffer.name} has no closed form: it cannot be padded")
+                raise bad(f"the reach of {buffer.name} has no closed form: it cannot be padded")
             length = layout.shape[-1].constant if layout.shape else None
             if pitch and (length is None or length > pitch):
-                raise _bad(f"rows of {buffer.name}_padded are longer than {pitch} elements")
+                raise bad(f"rows of {buffer.name}_padded are longer than {pitch} elements")
             layout = replace(layout, pitch=pitch)
             size = product(layout.room)
             if operand is not None:
@@ -217,7 +217,7 @@ class StatementLowering:
         for place, expr in places:
             layout = self._packed_layout(place, expr) if isinstance(expr, Access) else None
             if layout is None or not isinstance(expr, Access):
-                raise _bad(f"{print_expr(expr)} cannot be packed for operand '{operand}'")
+                raise bad(f"{print_expr(expr)} cannot be packed for operand '{operand}'")
             buffers = self.context.buffers
             found = direct(buffers[expr.buffer], expr, self.extents, buffers)
             layouts.append(layout)
@@ -231,7 +231,7 @@ class StatementLowering:
     def _packed(self, operand: str, access: Access, source: Reference) -> Reference:
         layout = self._packed_layout(operand, access)
         if layout is None:
-            raise _bad(f"{access.buffer} cannot be packed for operand '{operand}'")
+            raise bad(f"{access.buffer} cannot be packed for operand '{operand}'")
         array = self.context.workspace(layout.array, access.dtype, layout.size())
         layout = replace(layout, array=array)
         self.copies += packing_copies(self.context, layout, source)
@@ -267,14 +267,14 @@ class StatementLowering:
         if producers.is_immediate(buffer.storage):
             if isinstance(expr, Literal | Coordinate) and not buffer.shape:
                 return RootInput(FromImmediate(expr), None)
-            raise _bad(f"operand '{operand}' of {self.needle.name} takes only a constant")
+            raise bad(f"operand '{operand}' of {self.needle.name} takes only a constant")
         references = self.references[operand]
         wanted = self.fragment(operand, partial, references.values())
         if producers.is_memory(buffer.storage):
             return self._memory_input(operand, expr, wanted)
         step = producers.make(expr, wanted, references)
         if step is None:
-            raise _bad(
+            raise bad(
                 f"operand '{operand}' of {self.needle.name} cannot be brought to it: "
                 + missing(producers, expr, wanted, references)
             )
@@ -282,13 +282,13 @@ class StatementLowering:
 
     def _memory_input(self, operand: str, expr: Expr, wanted: Fragment) -> RootInput:
         if not isinstance(expr, Access):
-            raise _bad(f"operand '{operand}' of {self.needle.name} must be an access")
+            raise bad(f"operand '{operand}' of {self.needle.name} must be an access")
         reference = self.references[operand][expr]
         found = None
         if not reference.guards:
             found = self._fit(operand, wanted, reference, storing=False)
         if found is None:
-            raise _bad(
+            raise bad(
                 f"{expr.buffer} does not lie as operand '{operand}' wants it: "
                 + self._misfit(operand, wanted, reference)
             )
@@ -330,7 +330,7 @@ class StatementLowering:
             return found
         dense = dense_fragment(self.mapping, operand)
         if dense is None or any(r.dense is None for r in references):
-            raise _bad(
+            raise bad(
                 f"the placements make operand '{operand}' of {self.needle.name} irregular: "
                 "it must be packed"
             )
@@ -356,9 +356,9 @@ class StatementLowering:
             return ()
         others = [e for operand, e in self.matching.fed if operand != tied]
         if any(a.buffer == target.buffer for e in (expr, *others) for a in accesses(e)):
-            raise _bad(f"operand '{tied}' of {self.needle.name} would overwrite what is read")
+            raise bad(f"operand '{tied}' of {self.needle.name} would overwrite what is read")
         if not isinstance(expr, Access):
-            raise _bad(f"operand '{tied}' of {self.needle.name} must be an access")
+            raise bad(f"operand '{tied}' of {self.needle.name} must be an access")
         buffers = self.context.buffers
         source = direct(buffers[expr.buffer], expr, self.extents, buffers)
         names = {v: self.context.unique(f"{target.buffer}_{v}") for v in self.extents}
@@ -417,5 +417,6 @@ class StatementLowering:
         return digits
 
 
-def _bad(message: str) -> ScheduleError:
+def bad(message: str) -> ScheduleError:
+    """Return what is raised where a schedule cannot be lowered."""
     return ScheduleError(Diagnostic("E401", message))

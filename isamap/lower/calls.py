@@ -1,0 +1,186 @@
+"""The calls of one register block, in the order in which they need least registers."""
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+from isamap.ir.index import Index, const
+from isamap.ir.nodes import Access
+from isamap.ir.statements import accesses
+from isamap.lower.early import early_inputs
+from isamap.lower.emitter import Emitter, SharedRegister, bind
+from isamap.lower.nodes import Call, Copy, Node, Operand, Register
+from isamap.lower.position import Position
+from isamap.lower.results import Results
+from isamap.lower.statement import RootInput, StatementLowering, bad
+from isamap.mapping.fragments.steps import FromMemory, Step
+from isamap.mapping.tiles.shared import brought
+from isamap.schedule.treatment import inputs
+
+Tile = tuple[tuple[str, int], ...]
+"""A tile of the register block: the number of the tile along each variable."""
+
+
+class Block:
+    """Makes the calls of a statement's instruction for the tiles of a register block."""
+
+    def __init__(self, lowering: StatementLowering, results: Results) -> None:
+        self.at = lowering
+        self.results = results
+        self.context = lowering.context
+        self.statement = lowering.statement
+
+    def tiles(self, position: Position, variables: frozenset[str]) -> Iterator[Tile]:
+        """Yield the tiles of the block over some variables, in the order of the loops."""
+        names = [v for v in self.at.order if v in variables]
+        for numbers in product(*(range(self._count(position, v)) for v in names)):
+            yield tuple(zip(names, numbers, strict=True))
+
+    def _count(self, position: Position, variable: str) -> int:
+        live = position.live[variable].constant
+        return 1 if live is None else -(-live // self.at.tile[variable])
+
+    def position_of(self, position: Position, tile: Tile) -> Position:
+        """Return the position of one tile of the block."""
+        for v, number in tile:
+            live, extent = position.live[v], self.at.tile[v]
+            if live.constant is not None:
+                rest = const(min(extent, live.constant - number * extent))
+                position = position.moved(v, position.origin[v] + number * extent, rest)
+        return position
+
+    def nodes(self, position: Position, results: dict[Tile, Register]) -> list[Node]:
+        """Return the calls of one register block."""
+        emitter = Emitter(self.context)
+        outputs = self.at.output_variables
+        rest = frozenset(self.at.extents) - outputs
+        calls = [
+            (self.position_of(self.position_of(position, inner), outer), outer)
+            for inner in self.tiles(position, rest)
+            for outer in self.tiles(position, outputs)
+        ]
+        for here, outer in self._streamed(calls):
+            self._call(emitter, here, results.get(outer))
+        return [*early_inputs(self.at, position), *emitter.scope()]
+
+    def _streamed(self, calls: list[tuple[Position, Tile]]) -> list[tuple[Position, Tile]]:
+        """Return the calls in the order in which one operand lies in memory.
+
+        Each of its fragments is then loaded once, used by all its calls, and dies; only those of
+        the other operands stay in registers.  It is the one that the schedule names, or else the
+        one with most fragments.
+        """
+        can_move = self.context.kernel.permissions.reassociate
+        named = self.at.schedule.stream
+        if named is None and not can_move:
+            return calls
+        if named is not None:
+            most = self._places(inputs(self.at.mapping)[named][1], calls)
+        else:
+            most = []
+            for _, expr in brought(self.at.matching):
+                for access in accesses(expr)[:1]:
+                    keys = self._places(access, calls)
+                    if len(set(keys)) > len(set(most)):
+                        most = keys
+        if len(set(most)) <= 1:
+            return calls
+        order = sorted(range(len(calls)), key=lambda n: most[n])
+        if not can_move and not _keeps_sums(order, [outer for _, outer in calls]):
+            raise bad("the order of the calls would change that of sums, which must keep theirs")
+        return [calls[n] for n in order]
+
+    @staticmethod
+    def _places(access: Access, calls: list[tuple[Position, Tile]]) -> list[tuple[int, ...]]:
+        return [tuple(here.at(index).offset for index in access.indices) for here, _ in calls]
+
+    def _call(self, emitter: Emitter, here: Position, result: Register | None) -> None:
+        """Emit the root instruction for one tile."""
+        needle = self.at.needle
+        partial = here.partial(self.at.tile)
+        operands: list[tuple[str, Operand]] = []
+        symbols: dict[str, Index] = {}
+        same = SharedRegister(needle.entry.same)
+        fed = brought(self.at.matching)
+        if needle.entry.same:  # what is overwritten first: others may have to take its register
+            fed = tuple(sorted(fed, key=lambda one: one[0] != needle.tied))
+        for name, _ in fed:
+            if name == needle.tied and self.at.result_in_memory:
+                continue  # it lies where the result goes
+            emitter.places = self._places_of(name)
+            made = self.at.input(name, partial)
+            owner = needle.owner(name)
+            if name == needle.tied and isinstance(made, Step):
+                assert result is None
+                result = emitter.register(made.fragment, "r")
+                emitter.make_into(made, here, result)
+                same.noted(name, made, result)
+                continue
+            if isinstance(made, Step):
+                operand = same.known(owner, made) or emitter.make(made, here, owner)
+                operands.append((owner, same.noted(owner, made, operand)))
+                continue
+            operands.append((owner, emitter.source(made.source, here, owner)))
+            self._join(symbols, self._symbols(made, name, here))
+        emitter.places = self.at.schedule.places(None)
+        target = needle.target.buffer
+        staged: Copy | None = None
+        if self.at.result_in_memory:
+            window, staged, bound_there = self.results.window(here, partial)
+            self._join(symbols, bound_there)
+            tied = needle.tied or target
+            operands += [(name, window) for name in dict.fromkeys((tied, target))]
+        else:
+            if result is None:
+                result = emitter.register(self.results.fragment(here), "r")
+            operands.append((target, result))
+            if needle.tied is not None and needle.tied != target:
+                operands.append((needle.tied, result))
+        bound = {e.name for e in needle.entry.instruction.extents if e.value is None}
+        for extent in needle.entry.instruction.extents:
+            if extent.name in bound and extent.name not in symbols:
+                symbols[extent.name] = const(extent.range[1] - 1 if extent.range else 0)
+        emitter.nodes.append(Call(needle.name, tuple(operands), tuple(sorted(symbols.items()))))
+        if staged is not None:
+            emitter.nodes.append(staged)
+        if self.statement.reduction == "=" and result is not None:
+            self.results.finish(emitter, here, result)
+
+    def _places_of(self, operand: str) -> int:
+        """Return in how many places what is made for an operand lies in turn."""
+        own = [n for n, (name, _) in enumerate(inputs(self.at.mapping)) if name == operand]
+        return max((self.at.schedule.places(n) for n in own), default=1)
+
+    def _symbols(self, made: RootInput, operand: str, here: Position) -> dict[str, Index]:
+        if made.fit is None:
+            return {}
+        assert isinstance(made.source, FromMemory)
+        references = (made.source.reference,)
+        wanted = self.at.fragment(operand, here.partial(self.at.tile), references)
+        dense = made.source.reference.dense is not None
+        fit = made.fit
+        return dict(bind(fit.limits, fit.pitches, wanted, here, dense, fit.counted))
+
+    def _join(self, symbols: dict[str, Index], more: Mapping[str, Index]) -> None:
+        """Add the extents that an operand asks for to those of the operands before it.
+
+        Of an axis that one has all elements of, and another one less, the less are computed.
+        """
+        extents = self.at.needle.entry.instruction.extents
+        most = {e.name: const(e.range[1] - 1) for e in extents if e.range is not None}
+        for name, value in more.items():
+            known = symbols.setdefault(name, value)
+            if known == value or value == most.get(name):
+                continue
+            if known != most.get(name):
+                raise bad(f"operands of {self.at.needle.name} want {name} = {known} and {value}")
+            symbols[name] = value
+
+
+def _keeps_sums(order: list[int], results: list[Tile]) -> bool:
+    """Return whether the calls that add to one result keep their order."""
+    last: dict[Tile, int] = {}
+    for number in order:
+        if last.get(results[number], -1) > number:
+            return False
+        last[results[number]] = number
+    return True

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from isamap.hw.accelerator import Accelerator
+from isamap.hw.catalogue import catalogue
+from isamap.hw.parameters import split_name
 from isamap.hw.shipped import shipped_names, shipped_source
 from isamap.hw.tools import find_tool
 from isamap.hw.yaml_nodes import plain, read_nodes
@@ -49,6 +51,23 @@ def runnable(accelerator: Accelerator) -> str | None:
     if find_tool(toolchain.compiler[0]) is None:
         return f"the compiler '{toolchain.compiler[0]}' is not installed"
     return None
+
+
+def install_command(accelerator: Accelerator) -> str:
+    """Return the command that fetches the tools that a description's code is built and run with."""
+    machine = accelerator.server or accelerator
+    name = split_name(machine.name)[0]
+    return f"isamap targets install {name if name in shipped_names() else machine.path}"
+
+
+def remedy(accelerator: Accelerator) -> str:
+    """Return the command that fetches the compiler or runner that is not there, '' if none does."""
+    toolchain = accelerator.toolchain
+    if toolchain is None:
+        return ""
+    words = (toolchain.compiler[:1], () if toolchain.measure else toolchain.runner[:1])
+    missing = [word for own in words for word in own if find_tool(word) is None]
+    return install_command(accelerator) if any(word in catalogue() for word in missing) else ""
 
 
 def best_shipped() -> str:

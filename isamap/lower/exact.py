@@ -1,19 +1,25 @@
 """Places in a scratchpad as a question to the solver: is there one for all, with how few clashes?
 
-Two fragments clash that are operands of one call and lie in one bank.
+Two fragments clash that are operands of one call and lie in one bank.  Where each fragment fits
+into a bank, the solver is asked for banks first: none may hold more at a time than it has rows.
+Where there are no such banks there are no places either.  Rows within a bank are mostly found
+without the solver; where they are not, it is asked for banks and rows at once.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from isamap.solver.ask import ask
+from isamap.solver.ask import ask, ask_choices
+
+Verdict: TypeAlias = Literal["sat", "unsat", "unknown"]
 
 LIMIT = 120
 """Fragments about which the solver is asked at most; there are a question for each pair."""
 
-STEPS = 20_000_000
-"""The solver's own count of steps after which it gives up: the same on every machine."""
+STEPS, BANK_STEPS = 20_000_000, 2_000_000
+"""The solver's own count of steps after which it gives up, of rows and of banks: the same on every
+machine, and some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +84,89 @@ def is_least(problem: Problem, clashes: int) -> bool:
     return len(problem.sizes) <= LIMIT and within(problem, clashes - 1)[0] == "unsat"
 
 
-def within(
-    problem: Problem, most: int
-) -> tuple[Literal["sat", "unsat", "unknown"], dict[str, int]]:
+def within(problem: Problem, most: int) -> tuple[Verdict, dict[str, int]]:
     """Return whether there are places with at most so many clashes, and such places."""
+    crowds = [_crowd(problem, name) for name in problem.sizes]
+    if any(sum(problem.sizes[name] for name in crowd) > problem.rows for crowd in crowds):
+        return "unsat", {}
+    if all(size <= problem.bank for size in problem.sizes.values()):
+        verdict, banks = _banks(problem, crowds, most)
+        places = dict(_rows_in(problem, banks))
+        if verdict != "sat":
+            return verdict, {}
+        if not problem.faults(places):
+            return verdict, places
+    return _banks_and_rows(problem, most)
+
+
+def _crowd(problem: Problem, name: str) -> list[str]:
+    """Return fragments that are all needed when one begins to be: it is the last of them."""
+    crowd = [name]
+    for other in reversed([n for n in problem.sizes if n in set(problem.together[name])]):
+        if all(other in problem.together[later] for later in crowd):
+            crowd.append(other)
+    return crowd
+
+
+def _banks(
+    problem: Problem, crowds: Iterable[list[str]], most: int
+) -> tuple[Verdict, dict[str, int]]:
+    """Return a bank for each fragment: none has a crowd in it that is larger than the bank is."""
+    ends = [*range(problem.bank, problem.rows, problem.bank), problem.rows]
+    room = [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
+    numbers = {name: n for n, name in enumerate(problem.sizes)}
+    choices = {
+        name: {
+            # Banks of one size are alike: the first fragments take the first ones.
+            bank: f"in{n}_{bank}"
+            for bank, rows in enumerate(room)
+            if (bank <= n or rows != room[0]) and problem.sizes[name] <= rows
+        }
+        for name, n in numbers.items()
+    }
+    claims: list[str] = []
+    for own in choices.values():
+        terms = " ".join(f"|{choice}|" for choice in own.values())
+        claims.append(f"((_ pbeq 1{' 1' * len(own)}) {terms})" if own else "false")
+    for crowd in crowds:
+        for bank, rows in enumerate(room):
+            held = [name for name in crowd if bank in choices[name]]
+            if sum(problem.sizes[name] for name in held) > rows:
+                weights = " ".join(str(problem.sizes[name]) for name in held)
+                terms = " ".join(f"|{choices[name][bank]}|" for name in held)
+                claims.append(f"((_ pble {rows} {weights}) {terms})")
+    clashes = [f"clash{n}" for n in range(len(problem.beside))]
+    for clash, (a, b) in zip(clashes, sorted(problem.beside), strict=True):
+        for bank in choices[a].keys() & choices[b].keys():
+            claims.append(f"(or |{clash}| (not |{choices[a][bank]}|) (not |{choices[b][bank]}|))")
+    if most < len(clashes):
+        terms = " ".join(f"|{clash}|" for clash in clashes)
+        claims.append(f"((_ pble {most}{' 1' * len(clashes)}) {terms})")
+    names = [choice for own in choices.values() for choice in own.values()]
+    answer = ask_choices([*names, *clashes], claims, BANK_STEPS)
+    found = {
+        name: bank
+        for name, own in choices.items()
+        for bank, choice in own.items()
+        if answer.values.get(choice)
+    }
+    return answer.verdict, found
+
+
+def _rows_in(problem: Problem, banks: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Yield the least free row of each fragment in its bank, as they come."""
+    places: dict[str, int] = {}
+    for name, bank in banks.items():
+        at = bank * problem.bank
+        for begin, other in sorted((places[o], o) for o in problem.together[name] if o in places):
+            if begin < at + problem.sizes[name]:
+                at = max(at, begin + problem.sizes[other])
+        places[name] = at
+        yield name, at
+
+
+def _banks_and_rows(problem: Problem, most: int) -> tuple[Verdict, dict[str, int]]:
+    """Return the answer to :func:`within` by a question about banks and rows at once."""
     names = list(problem.sizes)
     row = {name: f"row{n}" for n, name in enumerate(names)}
     bank = {name: f"bank{n}" for n, name in enumerate(names)}

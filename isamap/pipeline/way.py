@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from isamap.hw.accelerator import Accelerator
-from isamap.hw.native import runnable
+from isamap.hw.native import remedy, runnable
 from isamap.ir.nodes import Kernel
 from isamap.lower.cost import estimate
 from isamap.lower.nodes import (
@@ -87,7 +87,7 @@ def native_choice(accelerator: Accelerator, no_c: str = "") -> Choice:
         reason = f"the description of '{accelerator.name}' does not ship with isamap"
         return Choice("simulated", reason, "--trust compiles and runs it")
     if missing := runnable(accelerator):
-        return Choice("simulated", missing)
+        return Choice("simulated", missing, remedy(accelerator))
     toolchain = accelerator.toolchain
     assert toolchain is not None, "runnable() asks for one"
     if toolchain.measure:

@@ -8,7 +8,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.hw.catalogue import Tool, catalogue
 from isamap.hw.faults import older
 from isamap.hw.load import load_hardware, shipped_names
-from isamap.hw.native import runnable
+from isamap.hw.native import install_command, runnable
 from isamap.hw.tools import find_tool
 from isamap.run.process import run_limited
 
@@ -76,7 +76,7 @@ def _target(machine: Accelerator) -> Target:
     missing = runnable(machine) or ""
     old = [f"{t.name} {t.version} is too old" for t in tools if t.is_old]
     lacking = bool(old) or not all(tool.is_there for tool in tools)
-    remedy = f"isamap targets install {machine.name}" if lacking else ""
+    remedy = install_command(machine) if lacking else ""
     by = _runs_by(machine.toolchain.runner, tools)
     return Target(machine.name, machine.title, by, tools, missing or ", ".join(old), remedy)
 

@@ -8,7 +8,7 @@ from isamap.diagnostics import HardwareError, ToolError, fail
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.hw.faults import Fault, recorded_faults
 from isamap.hw.load import load_hardware
-from isamap.hw.native import runnable
+from isamap.hw.native import install_command, runnable
 from isamap.hw.parameters import split_name
 from isamap.run.process import command_text
 from isamap.targets.known import known_faults
@@ -73,6 +73,8 @@ def why_untested(machine: Accelerator) -> str | None:
     """Return why instructions of a description cannot be tested here, None if they can."""
     if (reason := runnable(machine)) is not None:
         return reason
+    if machine.server is not None:
+        return f"{machine.server.name} executes it by code that is made for each call"
     if machine.scratchpads:
         return "only whole programs fill its scratchpads"
     return None
@@ -100,7 +102,7 @@ def check_target(
     lacking = [tool.name for tool in tools if not tool.is_there]
     if (reason := why_untested(machine)) is not None or lacking:
         told = reason or f"{', '.join(lacking)} is too old"
-        hint = f"isamap targets install {machine.name}" if lacking else None
+        hint = install_command(machine) if lacking else None
         raise ToolError(fail("E533", f"'{machine.name}' cannot be tested here: {told}", hint=hint))
     entries = _chosen(machine, instruction, own)
     names = {entry.name for entry in entries}

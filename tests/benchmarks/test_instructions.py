@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from isamap.hw.load import load_hardware, shipped_names
-from isamap.hw.native import runnable
+from isamap.hw.native import remedy, runnable
 from isamap.text.load import load_module
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ def test_the_fewest_follow_from_the_description(
 def test_a_product_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = load_hardware("aarch64_neon")
     if missing := runnable(machine):
-        pytest.skip(missing)
+        pytest.skip(f"{missing}: {remedy(machine)}")
     measured = module("executed.measured", monkeypatch)
     (one,) = measured.measure(machine, "f32")
     assert one.executed is not None
@@ -67,7 +67,7 @@ def test_a_cell_of_the_matrix_tells_what_a_kernel_becomes(
 ) -> None:
     machine = load_hardware("aarch64_neon")
     if missing := runnable(machine):
-        pytest.skip(missing)
+        pytest.skip(f"{missing}: {remedy(machine)}")
     cells = module("executed.cells", monkeypatch)
     kernels = {k.name: k for k in load_module(KERNELS).kernels}
     found = cells.cell(kernels["pooling"], machine)

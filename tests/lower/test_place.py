@@ -161,13 +161,14 @@ def brute(problem: Problem) -> int | None:
 @st.composite
 def problems(draw: st.DrawFn) -> Problem:
     banks, bank = draw(st.sampled_from([(1, 4), (2, 2), (2, 3), (3, 2)]))
+    rest = draw(st.integers(0, bank - 1))  # rows that are not enough for a bank
     count = draw(st.integers(1, 4))
     names = [f"f{n}" for n in range(count)]
     sizes = {name: draw(st.integers(1, 3)) for name in names}
     together = {name: [o for o in names[:n] if draw(st.booleans())] for n, name in enumerate(names)}
     pairs = [(a, b) for n, a in enumerate(names) for b in names[n + 1 :]]
     beside = frozenset(pair for pair in pairs if draw(st.booleans()))
-    return Problem(banks * bank, bank, sizes, together, beside)
+    return Problem(banks * bank + rest, bank, sizes, together, beside)
 
 
 @given(problems())
@@ -181,6 +182,35 @@ def test_the_solver_finds_exactly_the_fewest_clashes(problem: Problem) -> None:
     assert found is not None
     assert problem.clashes(found) == fewest
     assert is_least(problem, fewest)
+
+
+def rounds(sums: int, count: int) -> Problem:
+    """Return a problem of three banks of four: sums, to each of which rounds add a product."""
+    sizes = {f"c{n}": 1 for n in range(sums)}
+    together = {name: list(sizes)[:n] for n, name in enumerate(sizes)}
+    beside: set[tuple[str, str]] = set()
+    held = list(sizes)
+    for i in range(count):
+        own = [f"x{i}", *(f"y{i}_{n}" for n in range(sums))]
+        for n, name in enumerate(own):
+            sizes[name], together[name] = 1, [*held, *own[:n]]
+        for n in range(sums):
+            triple = sorted((f"c{n}", f"x{i}", f"y{i}_{n}"))
+            beside |= {(a, b) for k, a in enumerate(triple) for b in triple[k + 1 :]}
+    return Problem(12, 4, sizes, together, frozenset(beside))
+
+
+@pytest.mark.parametrize(("count", "fewest"), [(1, 2), (2, 4), (3, 6)])
+def test_it_is_decided_how_few_clashes_a_crowded_scratchpad_has(count: int, fewest: int) -> None:
+    problem = rounds(5, count)
+    found = better(problem, {})
+    assert found is not None
+    assert problem.clashes(found) == fewest
+    assert is_least(problem, fewest)
+
+
+def test_what_is_needed_at_a_time_and_is_too_much_has_no_places() -> None:
+    assert within(rounds(6, 19), 1000) == ("unsat", {})
 
 
 def test_a_mapped_kernel_prints_its_places_and_is_checked_with_them() -> None:

@@ -354,3 +354,5 @@ def test_the_command_says_what_there_is_not() -> None:
         run("gemm16")
     with pytest.raises(ToolError, match="only whole programs fill its scratchpads"):
         run("sw26010")
+    with pytest.raises(ToolError, match="portable_c executes it by code"):
+        run("gemm16@portable_c")

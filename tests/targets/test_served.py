@@ -8,7 +8,7 @@ import pytest
 
 from isamap.diagnostics import NoMappingError
 from isamap.hw.load import load_hardware
-from isamap.hw.native import runnable
+from isamap.hw.native import remedy, runnable
 from isamap.ir.nodes import Kernel
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
@@ -27,7 +27,7 @@ EVERYWHERE = ("gemm_f32", "gemm_u8s8", "convolution", "broadcast", "in_place")
 def computed(kernel: Kernel, name: str, options: Options = Options(prove=False)) -> Report:  # noqa: B008
     machine = load_hardware(name)
     if missing := runnable(machine):
-        pytest.skip(missing)
+        pytest.skip(f"{missing}: {remedy(machine)}")
     return make_report(kernel, machine, options)
 
 

@@ -13,6 +13,7 @@ from isamap.cli.group import group
 from isamap.diagnostics import ToolError
 from isamap.hw.catalogue import Tool, catalogue
 from isamap.hw.load import load_hardware, shipped_names
+from isamap.hw.native import remedy
 from isamap.hw.tools import find_tool, located, tools_folder
 from isamap.targets import debian, install
 from isamap.targets.state import needed, targets
@@ -64,6 +65,45 @@ def test_a_tool_of_the_path_will_do_if_it_is_not_too_old(
     (target,) = (one for one in targets() if one.name == "aarch64_neon")
     assert bool(target.missing) != there
     assert target.remedy == ("" if there else "isamap targets install aarch64_neon")
+
+
+MINE = Path(__file__).parents[2] / "examples" / "machines" / "power8.yaml"
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("aarch64_neon", "aarch64_neon"),
+        ("aarch64_sve2:VL=512", "aarch64_sve2"),
+        ("tpp@aarch64_neon", "aarch64_neon"),
+        (str(MINE), str(MINE)),
+        ("portable_c", None),
+        ("gemm16", None),
+    ],
+)
+def test_the_command_that_fetches_tools_is_told(folder: Path, name: str, asked: str | None) -> None:
+    machine = load_hardware(name, trust=True)
+    assert remedy(machine) == ("" if asked is None else f"isamap targets install {asked}")
+    if asked is not None:
+        script(folder / "path" / "zig", "0.17.0")
+        for emulator in ("qemu-aarch64", "qemu-ppc64"):
+            script(folder / "path" / emulator, "10.0.2")
+        assert remedy(machine) == ""
+
+
+@pytest.mark.parametrize("name", ["mips_msa", str(MINE)])
+def test_what_is_simulated_for_want_of_tools_says_how_to_have_them(folder: Path, name: str) -> None:
+    script(folder / "path" / "zig", "0.17.0")
+    kernel = folder / "add.ir"
+    kernel.write_text("kernel add { in x : f32[5]  out y : f32[5]  y[i] = x[i] + 1 }")
+    words = ["map", str(kernel), "--hw", name, "--trust", "--no-proof"]
+    told = CliRunner().invoke(group, words)
+    assert told.exit_code == 0
+    flat = " ".join(told.output.split())
+    assert f"is not installed (isamap targets install {name})" in flat
+    test = CliRunner().invoke(group, ["targets", "test", name, "--trust"])
+    assert test.exit_code == 5
+    assert f"isamap targets install {name}" in test.output
 
 
 def test_what_does_not_run_is_not_there(folder: Path) -> None:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from isamap.cli.group import group
 from isamap.hw.load import load_hardware
-from isamap.hw.native import runnable
+from isamap.hw.native import remedy, runnable
 from isamap.hw.tools import find_tool
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
@@ -129,7 +129,7 @@ GEMM = """kernel product {{ in A : {a}[37, {k}]  const B : {b}[{k}, 35]  out C :
 def product(a: str, b: str, c: str, k: int, instruction: str) -> Report:
     machine = load_hardware("x86_amx")
     if missing := runnable(machine):
-        pytest.skip(missing)
+        pytest.skip(f"{missing}: {remedy(machine)}")
     (kernel,) = parse_module(GEMM.format(a=a, b=b, c=c, k=k), "product.ir").kernels
     return make_report(kernel, machine, Options(prove=False, instruction=instruction))
 

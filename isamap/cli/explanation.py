@@ -112,7 +112,7 @@ def _count(found: Correspondence) -> str:
 
 # --- correspondence -------------------------------------------------------------------------------
 def _correspondence(found: Correspondence, is_drawn: bool) -> list[str]:
-    rows = [(o.text, f"{o.dtype} @ {o.storage}", o.bound, _dims(o)) for o in found.operands]
+    rows = [(o.text, _place(o), o.bound, _dims(o)) for o in found.operands]
     lines = table(("operand", "is", "stands for", "positions used"), rows, indent="  ")
     if found.axes:
         axes = [
@@ -134,6 +134,11 @@ def _correspondence(found: Correspondence, is_drawn: bool) -> list[str]:
     for axis in found.axes:
         lines += _axis(axis)
     return [*lines, *_reasons((*found.tails, *found.banded), _INDENT)]
+
+
+def _place(operand: OperandUse) -> str:
+    where = "built in" if operand.storage is None else f"@ {operand.storage}"
+    return f"{operand.dtype} {where}"
 
 
 def _dims(operand: OperandUse) -> str:

@@ -39,6 +39,8 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
     instruction or a register cannot be written in C.
     """
     machine = Machine.of(accelerator)
+    for call in calls(lowered.body):  # Before types of registers: what has no C needs none.
+        machine.template(call)
     if accelerator.toolchain is not None and accelerator.toolchain.team:
         lowered = without_threads(lowered)
     preamble = preamble_text(accelerator)

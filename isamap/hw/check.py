@@ -73,8 +73,26 @@ def check_storage(document: Document, name: str, model: StorageModel) -> Iterato
     if model.spare is not None and model.count is not None and model.spare >= model.count:
         message = f"{model.spare} registers to spare of {model.count} leave none"
         yield fail("E121", message, document.key_span("storages", name, "spare"))
+    if model.kind == "scratchpad" and model.size is not None:
+        yield from _check_rows(document, name, model.size, model.alignment, model.banks)
     if model.prefetch is not None:
         yield from _check_prefetch(document, name, model.prefetch)
+
+
+def _check_rows(
+    document: Document, name: str, size: int, alignment: int, banks: int
+) -> Iterator[Diagnostic]:
+    """A scratchpad consists of whole rows, and a bank of as many as another."""
+    rows, rest = divmod(size, alignment)
+    if rest or not rows:
+        message = f"{size} bytes are no rows of {alignment} (its alignment)"
+        yield fail("E136", message, document.span("storages", name, "size"))
+    elif rows % banks:
+        message = f"{banks} banks cannot share {rows} rows of {alignment} bytes"
+        if alignment == 1:
+            message = f"{banks} banks cannot share {rows} bytes"
+        fewer = next((n for n in range(min(banks, 4096), 1, -1) if rows % n == 0), 1)
+        yield fail("E136", message, document.span("storages", name, "banks"), hint=f"{fewer} can")
 
 
 def _check_prefetch(document: Document, name: str, template: str) -> Iterator[Diagnostic]:

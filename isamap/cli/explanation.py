@@ -1,5 +1,6 @@
 """An explanation as text within 80 columns."""
 
+import shlex
 from collections.abc import Sequence
 
 import click
@@ -79,6 +80,8 @@ def _instruction(explanation: Explanation, is_drawn: bool) -> list[str]:
         lines += wrap(f"with {', '.join(explanation.together)} as one statement", _INDENT)
     for rewriting in explanation.rewriting:
         lines += wrap(f"{rewriting.rule}: {rewriting.note}", _INDENT, _INDENT + "  ")
+    if explanation.rewriting:
+        lines += _taken(name)
     if found is not None:
         lines += _correspondence(found, is_drawn)
     if explanation.verdict != "moves":
@@ -90,6 +93,12 @@ def _instruction(explanation: Explanation, is_drawn: bool) -> list[str]:
     if explanation.is_poor and not explanation.changes:
         lines += wrap("no change that was tried does more of it at once", _INDENT)
     return lines
+
+
+def _taken(name: str) -> list[str]:
+    """Return when a rewriting that makes an instruction match is taken."""
+    text = "'isamap map' rewrites so where it is estimated to be faster; "
+    return wrap(f"{text}'--instruction {shlex.quote(name)}' does so anyway", _INDENT)
 
 
 def _places(explanation: Explanation) -> list[str]:
@@ -112,7 +121,7 @@ def _count(found: Correspondence) -> str:
 
 # --- correspondence -------------------------------------------------------------------------------
 def _correspondence(found: Correspondence, is_drawn: bool) -> list[str]:
-    rows = [(o.text, f"{o.dtype} @ {o.storage}", o.bound, _dims(o)) for o in found.operands]
+    rows = [(o.text, _place(o), o.bound, _dims(o)) for o in found.operands]
     lines = table(("operand", "is", "stands for", "positions used"), rows, indent="  ")
     if found.axes:
         axes = [
@@ -134,6 +143,11 @@ def _correspondence(found: Correspondence, is_drawn: bool) -> list[str]:
     for axis in found.axes:
         lines += _axis(axis)
     return [*lines, *_reasons((*found.tails, *found.banded), _INDENT)]
+
+
+def _place(operand: OperandUse) -> str:
+    where = "built in" if operand.storage is None else f"@ {operand.storage}"
+    return f"{operand.dtype} {where}"
 
 
 def _dims(operand: OperandUse) -> str:

@@ -26,6 +26,15 @@ class Machine:
         """Index the entries of an accelerator."""
         return cls(accelerator, {entry.name: entry for entry in accelerator.entries})
 
+    def template(self, call: Call) -> str:
+        """Return the C template of a call, HardwareError if its instruction has none."""
+        entry = self.entries[call.instruction]
+        if entry.emit is None:
+            text = f"instruction {entry.name} has no C template (emit)"
+            raise HardwareError(fail("E514", text, entry.span))
+        assert entry.bypass is not None or not call.bypass, "only what has one for it bypasses"
+        return entry.bypass if call.bypass and entry.bypass is not None else entry.emit
+
     def register_type(self, register: Register) -> str:
         """Return the C type of a register."""
         storage = self.accelerator.storage(register.storage)
@@ -43,14 +52,8 @@ class Machine:
 
 def call_lines(call: Call, machine: Machine, env: Env) -> list[str]:
     """Return the statements of one instruction call."""
-    entry = machine.entries[call.instruction]
-    if entry.emit is None:
-        raise HardwareError(
-            fail("E514", f"instruction {entry.name} has no C template (emit)", entry.span)
-        )
-    assert entry.bypass is not None or not call.bypass, "only what has a template for it bypasses"
-    template = entry.bypass if call.bypass and entry.bypass is not None else entry.emit
-    filled = render(template, _values(call, entry, machine, env))
+    template = machine.template(call)
+    filled = render(template, _values(call, machine.entries[call.instruction], machine, env))
     lines = [line.rstrip() for line in filled.strip("\n").splitlines()]
     if not lines:
         return []

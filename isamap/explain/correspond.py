@@ -65,7 +65,6 @@ def _operand(mapping: Mapping, name: str, bound: Expr) -> OperandUse:
         (str(index), whole, min(extent(digits), parts.get(str(index), whole)))
         for index, whole, digits in zip(access.indices, shape, placed, strict=True)
     )
-    assert operand.storage is not None
     text = print_expr(as_written(access))
     if name == mapping.matching.needle.target.buffer and bound != mapping.matching.statement.target:
         text += " before"

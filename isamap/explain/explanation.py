@@ -95,12 +95,13 @@ class OperandUse:
     """An operand of the instruction beside what it stands for in the kernel.
 
     ``dims`` gives for each dimension its index, its extent, and of how many positions, counted from
-    the first, the last one used is.
+    the first, the last one used is.  ``storage`` is None of a table, which is built into the
+    instruction.
     """
 
     name: str
     text: str
-    storage: str
+    storage: str | None
     dtype: str
     bound: str
     dims: tuple[tuple[str, int, int], ...]

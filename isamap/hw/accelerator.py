@@ -119,6 +119,7 @@ class Entry:
     ``states`` are the states of the machine that it depends on, with the extent or the immediate
     operand of which each has the value, or the number that it must be.  ``permits`` are C
     expressions that are 0 where it cannot be executed, beside those of its operands' storages.
+    ``changed`` is where a description that inherits it says that something of it is another thing.
     """
 
     instruction: Instruction
@@ -139,6 +140,13 @@ class Entry:
     begin: int = 1
     states: Mapping[str, str | int] = field(default_factory=dict)
     permits: tuple[str, ...] = ()
+    changed: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def home(self) -> str | None:
+        """The file that says the last word about it, None if it is written in none."""
+        place = self.changed or self.span
+        return None if place is None else place.source.name
 
     @property
     def overwritten(self) -> str | None:
@@ -312,8 +320,8 @@ class Accelerator:
 
     @property
     def own_entries(self) -> tuple[Entry, ...]:
-        """The instructions that the description's own file holds."""
-        return tuple(e for e in self.entries if e.span is None or e.span.source.name == self.path)
+        """The instructions that the description's own file holds or changes."""
+        return tuple(e for e in self.entries if e.home in (None, self.path))
 
     def register_type(self, storage: str, dtype: DType) -> str:
         """Return the C type of a register of ``storage`` that holds ``dtype``."""

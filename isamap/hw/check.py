@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from isamap.diagnostics import Diagnostic, Span, fail
 from isamap.hw.accelerator import Entry, State, Storage
-from isamap.hw.document import Document
+from isamap.hw.document import Document, Place
 from isamap.hw.numeric import check_numeric
 from isamap.hw.schema import InstructionModel, StorageModel
 from isamap.hw.template import Placeholder, Stray, scan
@@ -73,8 +73,26 @@ def check_storage(document: Document, name: str, model: StorageModel) -> Iterato
     if model.spare is not None and model.count is not None and model.spare >= model.count:
         message = f"{model.spare} registers to spare of {model.count} leave none"
         yield fail("E121", message, document.key_span("storages", name, "spare"))
+    if model.kind == "scratchpad" and model.size is not None:
+        yield from _check_rows(document, name, model.size, model.alignment, model.banks)
     if model.prefetch is not None:
         yield from _check_prefetch(document, name, model.prefetch)
+
+
+def _check_rows(
+    document: Document, name: str, size: int, alignment: int, banks: int
+) -> Iterator[Diagnostic]:
+    """A scratchpad consists of whole rows, and a bank of as many as another."""
+    rows, rest = divmod(size, alignment)
+    if rest or not rows:
+        message = f"{size} bytes are no rows of {alignment} (its alignment)"
+        yield fail("E136", message, document.span("storages", name, "size"))
+    elif rows % banks:
+        message = f"{banks} banks cannot share {rows} rows of {alignment} bytes"
+        if alignment == 1:
+            message = f"{banks} banks cannot share {rows} bytes"
+        fewer = next((n for n in range(min(banks, 4096), 1, -1) if rows % n == 0), 1)
+        yield fail("E136", message, document.span("storages", name, "banks"), hint=f"{fewer} can")
 
 
 def _check_prefetch(document: Document, name: str, template: str) -> Iterator[Diagnostic]:
@@ -116,13 +134,13 @@ def check_within(
         yield fail("E124", message, span, "parts of numbered registers are numbered, too")
 
 
-def check_model(
-    document: Document, index: int, model: InstructionModel, machine: Machine
+def check_units(
+    document: Document, place: Place, units: Iterable[str], machine: Machine
 ) -> Iterator[Diagnostic]:
-    """Yield what is wrong with an instruction's own fields, its semantics apart."""
-    for position, unit in enumerate(model.units):
+    """Yield what is wrong with the units of the instruction at a place."""
+    for position, unit in enumerate(units):
         if unit not in machine.units:
-            span = document.span("instructions", index, "units", position)
+            span = document.span(*place, "units", position)
             known = ", ".join(machine.units) or "none"
             yield fail("E113", f"unknown unit '{unit}'", span, f"the units are: {known}")
 
@@ -157,10 +175,11 @@ def check_entry(
         yield from _check_operand(entry, operand, machine, operand.span or place)
     yield from _check_align(document, index, entry, machine)
     yield from _check_same(document, index, entry)
-    yield from check_numeric(document, index, entry)
+    own: Place = ("instructions", index)
+    yield from check_numeric(document, own, entry)
     for field, template in (("emit", entry.emit), ("bypass", entry.bypass)):
         if template is not None:
-            yield from _check_template(document, index, entry, field, template)
+            yield from check_template(document, (*own, field), entry, template)
     if entry.bypass is not None:
         yield from _check_bypass(document, index, entry, machine)
 
@@ -336,11 +355,12 @@ def _check_bypass(
         yield fail("E127", message, span, f"give '{memories[0].name}' a 'fence'")
 
 
-def _check_template(
-    document: Document, index: int, entry: Entry, field: str, template: str
+def check_template(
+    document: Document, place: Place, entry: Entry, template: str
 ) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the C template of an instruction that stands at a place."""
     instruction = entry.instruction
-    scalar = document.scalar("instructions", index, field)
+    scalar = document.scalar(*place)
     known = template_names(instruction) | document.parameters.keys()
     used = set()
     broken = False

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping as Names
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
@@ -25,6 +25,9 @@ from isamap.hw.schema import DescriptionModel, InstructionModel
 from isamap.hw.units import shorten
 from isamap.hw.yaml_nodes import Mapping, Node, Scalar, Sequence, find, plain, read_nodes
 from isamap.text.load import parse_instructions
+
+Place: TypeAlias = tuple[int | str, ...]
+"""The keys and positions that lead to a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +163,10 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
 
 def _model_at(path: tuple[int | str, ...]) -> type[BaseModel]:
     match path:
-        case ("instructions", _, "numeric", *_):
+        case ("instructions" | "change", _, "numeric", *_):
             return schema.NumericModel
+        case ("change", *_):
+            return schema.ChangeModel
         case ("instructions", *_):
             return InstructionModel
         case ("storages", *_):

@@ -7,39 +7,30 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from isamap.diagnostics import Collector, HardwareError, IsamapError, Source, Span, fail
-from isamap.hw.accelerator import Accelerator, Entry, State, Storage, StorageKind, Unit
+from isamap.diagnostics import Collector, HardwareError, Source, Span, fail
+from isamap.hw.accelerator import Accelerator, State, Storage, StorageKind, Unit
 from isamap.hw.check import (
     Machine,
-    check_entry,
-    check_model,
     check_states,
     check_storage,
     check_tokens,
-    check_unique,
     check_within,
-    parsed_constraints,
 )
 from isamap.hw.document import Document, read_document
+from isamap.hw.entries import merge_entries
 from isamap.hw.native import best_shipped
-from isamap.hw.numeric import numeric_of
-from isamap.hw.parameters import Parameter, fill, full_name, settle, split_name
-from isamap.hw.schema import DescriptionModel, InstructionModel, StorageModel
+from isamap.hw.parameters import Parameter, full_name, settle, split_name
+from isamap.hw.schema import StorageModel
 from isamap.hw.serve import served_by, split_server
 from isamap.hw.shipped import shipped_names, shipped_source
 from isamap.hw.toolchain import merged_toolchain
 from isamap.hw.yaml_nodes import Mapping as Node
 from isamap.hw.yaml_nodes import Scalar, find, read_file, read_nodes
-from isamap.ir.nodes import Instruction
-from isamap.ir.statements import bind_lengths
 from isamap.resources import shipped
-from isamap.text.load import parse_instructions
 
 __all__ = ["load_hardware", "shipped_names"]
 
 _MAX_CHAIN = 8
-_MAX_INSTRUCTIONS = 20_000
-"""Families multiply: a small file could otherwise ask for any number."""
 
 _DISTANCE: dict[StorageKind, int] = {
     "registers": 0,
@@ -158,7 +149,7 @@ def _build(
         collector.add(fail("E105", "'clock' is missing", chain[0].root.span))
     machine = Machine({s.name: s for s in storages}, units, toolchain is not None, merged)
     states = {state.name: state for state in _states(chain, machine, collector)}
-    entries = _merge_entries(chain, machine, collector)
+    entries = merge_entries(chain, machine, collector)
     collector.extend(check_states(chain[0], entries, states))
     if not entries and not collector.errors:
         message = "the description has no instructions"
@@ -301,97 +292,3 @@ def _merged_units(
             collector.add(fail("E113", text, chain[0].root.span))
         merged[name] = seen[-1]
     return merged
-
-
-def _merge_entries(
-    chain: tuple[Document, ...], machine: Machine, collector: Collector
-) -> tuple[Entry, ...]:
-    merged: dict[str, Entry] = {}
-    lacking: dict[str, Span] = {}
-    known: set[str] = set()
-    for document in chain:
-        entries: list[tuple[int, Entry]] = []
-        for index, model in enumerate(document.model.instructions):
-            collector.extend(check_model(document, index, model, machine))
-            for instruction in _instructions(document, index, machine, collector):
-                constraints, faults = parsed_constraints(document, index, model, instruction)
-                collector.extend(faults)
-                entry = _entry(document.model, model, instruction, machine)
-                entry = replace(entry, constraints=constraints)
-                collector.extend(check_entry(document, index, entry, machine))
-                entries.append((index, _filled(entry, document.parameters)))
-            if len(merged) + len(entries) > _MAX_INSTRUCTIONS:
-                message = f"more than {_MAX_INSTRUCTIONS} instructions"
-                span = document.span("instructions", index)
-                raise HardwareError(fail("E123", message, span))
-        collector.extend(check_unique(entries, document))
-        for _, entry in entries:
-            names = {entry.name, entry.instruction.generic or entry.name}
-            known |= names & lacking.keys()
-            if not names & lacking.keys():
-                merged.setdefault(entry.name, entry)
-        for number, name in enumerate(document.model.without):
-            lacking.setdefault(name, document.span("without", number))
-    for name in (name for name in lacking if name not in known):
-        message = f"no instruction '{name}' is inherited"
-        collector.add(fail("E129", message, lacking[name], "'isamap hw show' lists them"))
-    return tuple(merged.values())
-
-
-def _instructions(
-    document: Document, index: int, machine: Machine, collector: Collector
-) -> tuple[Instruction, ...]:
-    scalar = document.scalar("instructions", index, "semantics")
-    if scalar.excerpt is None:
-        message = "semantics in a style whose lines cannot be told apart"
-        collector.add(fail("E110", message, scalar.span, "write it as a block: 'semantics: |'"))
-        return ()
-    try:
-        storages = frozenset(machine.storages)
-        found = parse_instructions(scalar.excerpt, storages, document.parameters)
-    except IsamapError as error:
-        collector.extend(error.diagnostics)
-        return ()
-    if not found:
-        message = "expected 'instruction NAME { ... }', found no instruction"
-        collector.add(fail("E118", message, scalar.span))
-    return tuple(map(bind_lengths, found))
-
-
-def _filled(entry: Entry, values: Mapping[str, int]) -> Entry:
-    """Return an instruction with the parameters of the description in its templates replaced."""
-    emit, bypass = (t if t is None else fill(t, values) for t in (entry.emit, entry.bypass))
-    return replace(entry, emit=emit, bypass=bypass)
-
-
-def _entry(
-    description: DescriptionModel,
-    model: InstructionModel,
-    instruction: Instruction,
-    machine: Machine,
-) -> Entry:
-    units: dict[str, Fraction] = {}
-    for unit in model.units:
-        # Once, however many of its units are this one: the throughput is that of all its work.
-        own = machine.merged.get(unit, unit)
-        units[own] = model.throughput / machine.units.get(own, 1)
-    places = (machine.storages.get(o.storage or "") for o in instruction.operands)
-    begin = [place.alignment for place in places if place is not None and place.kind == "memory"]
-    return Entry(
-        instruction=instruction,
-        throughput=max(units.values(), default=model.throughput),
-        latency=model.latency,
-        length=model.length,
-        units=units,
-        emit=model.emit,
-        bypass=model.bypass,
-        align=dict(model.align),
-        begin=min(begin, default=1),
-        states={s: int(v) if v.strip().isdigit() else v for s, v in model.states.items()},
-        energy=model.energy,
-        area=model.area,
-        same=model.same,
-        numeric=numeric_of(model),
-        source=model.source or description.source,
-        span=instruction.span,
-    )

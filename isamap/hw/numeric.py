@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from isamap.diagnostics import Diagnostic, fail
 from isamap.hw.accelerator import Entry
-from isamap.hw.document import Document
+from isamap.hw.document import Document, Place
 from isamap.hw.schema import InstructionModel
 from isamap.ir.numeric import Numeric
 
@@ -24,16 +24,16 @@ def numeric_of(model: InstructionModel) -> tuple[Numeric, ...]:
     )
 
 
-def check_numeric(document: Document, index: int, entry: Entry) -> Iterator[Diagnostic]:
-    """Yield what an instruction's numeric fields say of nothing that it computes."""
+def check_numeric(document: Document, place: Place, entry: Entry) -> Iterator[Diagnostic]:
+    """Yield what the numeric fields at a place say of nothing that their instruction computes."""
     for number, numeric in enumerate(entry.numeric):
-        yield from _check(document, (index, "numeric", number), entry, numeric)
+        yield from _check(document, (*place, "numeric", number), entry, numeric)
 
 
 def _check(
-    document: Document, place: tuple[int | str, ...], entry: Entry, numeric: Numeric
+    document: Document, place: Place, entry: Entry, numeric: Numeric
 ) -> Iterator[Diagnostic]:
-    span = document.span("instructions", *place)
+    span = document.span(*place)
     results = [s.target for s in entry.instruction.statements if s.target.dtype.is_float]
     if not results:
         if entry.instruction.types:
@@ -55,12 +55,12 @@ def _check(
             yield fail(
                 "E130",
                 message,
-                document.key_span("instructions", *place, field, name),
+                document.key_span(*place, field, name),
                 hint,
             )
     for name in dict(numeric.sums).keys() & dict(numeric.groups).keys():
         message = f"'{name}' is summed in groups, which are taken in their order"
-        yield fail("E130", message, document.key_span("instructions", *place, "sums", name))
+        yield fail("E130", message, document.key_span(*place, "sums", name))
     special = numeric.rounding != "nearest" or numeric.flush != "never"
     special |= "once" in dict(numeric.sums).values()
     if special and any(t.dtype.name != "f32" for t in results):

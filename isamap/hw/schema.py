@@ -335,6 +335,22 @@ class InstructionModel(Model):
     source: Text | None = Field(None, description="where the figures come from")
 
 
+class ChangeModel(Model):
+    """What is another thing of an inherited instruction; what it computes stays."""
+
+    emit: Text | None = Field(None, description="C template")
+    throughput: Throughput | None = Field(None, description="cycles that it keeps units busy for")
+    latency: Cycles | None = Field(None, description="cycles from operands to result")
+    length: Count | None = Field(None, description="machine instructions of which it consists")
+    units: Words | None = Field(None, description="execution units that it occupies")
+    numeric: Annotated[tuple[NumericModel, ...], BeforeValidator(_several)] = Field(
+        (), description="which bits come out", json_schema_extra=_or_one
+    )
+    energy: Energy | None = Field(None, description="energy of one, as in '12 pJ'")
+    area: Area | None = Field(None, description="silicon area, as in '350 um2'")
+    source: Text | None = Field(None, description="where the figures come from")
+
+
 class StateModel(Model):
     """Something that instructions find set, until it is set again."""
 
@@ -424,6 +440,10 @@ class DescriptionModel(Model):
         default_factory=dict, description="storages, nearest to the units first"
     )
     without: Words = Field((), description="inherited instructions that this machine lacks")
+    change: dict[Name, ChangeModel] = Field(
+        default_factory=dict,
+        description="inherited instructions, by name, of which some fields are others here",
+    )
     instructions: tuple[InstructionModel, ...] = Field((), description="what the machine can do")
     toolchain: ToolchainModel | None = Field(
         None, description="compiler and runner; without one the machine is simulated"

@@ -398,6 +398,20 @@ def by_preference(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]
     return tuple(schedule for _, schedule, _ in sorted(known, key=rank))
 
 
+def advantage(chosen: Alternative, lowest: Alternative) -> str:
+    """Return in words what an alternative has before the one of the lowest estimate, '' if nothing.
+
+    Both have a schedule and an estimate, and :func:`by_preference` puts ``chosen`` first.
+    """
+    assert chosen.estimate is not None
+    assert lowest.estimate is not None
+    if _covered(chosen.mapping) > _covered(lowest.mapping):
+        return "does more of the statement at once"
+    if chosen.estimate.busy < lowest.estimate.busy:
+        return "keeps the units busy for less time, wherever the data are"
+    return ""
+
+
 def _covered(mapping: matching.Mapping) -> int:
     """Return how much of its statement an instruction does, in operations."""
     return size(mapping.matching.needle.value)

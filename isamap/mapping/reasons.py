@@ -1,6 +1,6 @@
 """Why no instruction computes a statement: one line for each that comes near."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 from isamap.hw.accelerator import Accelerator
@@ -31,8 +31,9 @@ def reasons(
     """Return why instructions do not compute ``statement``, the nearest first, at most ten lines.
 
     Each line names an instruction and what differs: the operation, a type, or the law that fails,
-    in the kernel's own names.  Instantiations of one generic instruction share a line.  Empty if
-    some instruction computes the statement by itself.
+    in the kernel's own names.  Those that only move or set something stand last.  Instantiations
+    of one generic instruction share a line.  Empty if some instruction computes the statement by
+    itself.
     """
     index = accelerator if isinstance(accelerator, Needles) else needles(accelerator)
     statement = zero_based(statement)
@@ -45,7 +46,7 @@ def reasons(
     nearest: dict[str, tuple[Misfit, str]] = {}
     for entry in index.accelerator.entries:
         readings = index.readings(entry)
-        found = [_misfit(statement, needle) for needle in readings.needles]
+        found = [_ranked(_misfit(statement, needle), needle) for needle in readings.needles]
         if entry.name in closed:
             found = [Misfit(99, closed[entry.name])]
         elif readings.reason and not _is_movement(readings.reason):
@@ -94,6 +95,13 @@ def _misfit(statement: Statement, needle: Needle) -> Misfit:
         text = f"it does '{needle.reduction}', the statement does '{statement.reduction}'"
         return Misfit(body.depth, f"{text}; {body.text}")
     return Misfit(body.depth + agreed, body.text)
+
+
+def _ranked(misfit: Misfit, needle: Needle) -> Misfit:
+    """Return a misfit that is behind all others if the needle only moves something or sets it."""
+    if needle.reduction == "=" and isinstance(needle.value, Access | Literal):
+        return replace(misfit, depth=-1)
+    return misfit
 
 
 def _difference(pattern: Expr, expr: Expr) -> Misfit | None:

@@ -15,7 +15,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statements_ahead
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
-from isamap.lower.choose import Choice
+from isamap.lower.choose import Alternative, Choice, advantage
 from isamap.lower.cost import estimate
 from isamap.lower.grouping import group_reasons
 from isamap.lower.nodes import LoweredKernel
@@ -179,7 +179,7 @@ def _statements(
                 arranged.kernel.statements[number],
                 found,
                 chosen,
-                said[number] or _why(found, chosen, scheduled, tuning, sequences),
+                said[number] or _why(found, chosen, scheduled, tried, tuning, sequences),
                 scheduled,
                 arranged.covers[number],
                 number in first,
@@ -192,6 +192,7 @@ def _why(
     found: Enumeration,
     chosen: int,
     scheduled: Sequence[Scheduled],
+    tried: Sequence[Alternative],
     tuning: Tuning | None,
     sequences: Sequences,
 ) -> str:
@@ -210,7 +211,11 @@ def _why(
         return f"the only one of {len(scheduled)} tried that can be scheduled"
     cycles = next((c for c, number in possible if number == chosen), possible[0][0])
     if cycles > possible[0][0]:
-        return "about as fast as the lowest estimate, and does more of the statement at once"
+        near = {s.mapping: a for s, a in zip(scheduled, tried, strict=True) if a.estimate}
+        better = advantage(near[chosen], near[possible[0][1]]) if chosen in near else ""
+        if better:
+            return f"about as fast as the lowest estimate, and {better}"
+        return "part of the lowest estimate of all statements together"
     text = f"the lowest estimate of {len(possible)} that were scheduled"
     ratio = possible[1][0] / cycles if cycles else 1.0
     if ratio >= 1.005:

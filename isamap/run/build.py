@@ -25,8 +25,8 @@ from isamap.hw.tools import located
 from isamap.resources import shipped
 from isamap.run.process import command_text, run_limited
 
-COMPILE_SECONDS = 120.0
-"""Time limit of one compilation unless told otherwise."""
+COMPILE_SECONDS = 600.0
+"""Time limit of one compilation unless told otherwise: the first one may build a C library."""
 
 
 def require_toolchain(accelerator: Accelerator) -> Toolchain:

@@ -175,6 +175,15 @@ def test_a_register_without_c_type_is_refused() -> None:
         emitted(sample(shapes, (Scope((r,), (call,)),)))
 
 
+def test_an_instruction_without_template_is_told_before_a_register_without_type() -> None:
+    r = Register("r", "vec", DTYPES["f64"], (16,))
+    load = Call("load", (("m", Window("X", const(0))), ("r", r)))
+    unwritable = Call("unwritable", (("m", Window("X", const(0))),))
+    shapes = kernel("untyped", [("X", "inout", "f32", [16])])
+    with pytest.raises(HardwareError, match="E514"):
+        emitted(sample(shapes, (Scope((r,), (load, unwritable)),)))
+
+
 def test_a_name_cannot_leave_the_comment_or_the_code() -> None:
     evil = "a */ int system(const char *); /*"
     shapes = kernel(evil, [(evil, "inout", "s64", [1])])

@@ -7,16 +7,20 @@ from pathlib import Path
 import pytest
 
 from isamap.diagnostics import IsamapError
+from isamap.explain.explain import explain
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.hw.native import runnable
+from isamap.ir.nodes import Kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
 from isamap.targets.test import check_target
 from isamap.text.load import load_module, parse_module
 
 ROOT = Path(__file__).parents[2]
-FILE = ROOT / "examples" / "machines" / "power8.yaml"
+MACHINES = ROOT / "examples" / "machines"
+FILE = MACHINES / "power8.yaml"
+SKETCH = MACHINES / "sketch.yaml"
 PAGE = ROOT / "docs" / "new_machine.md"
 KERNELS = {k.name: k for k in load_module(ROOT / "tests" / "targets" / "kernels.ir").kernels}
 SETS = 500
@@ -30,9 +34,9 @@ def machine() -> Accelerator:
 
 
 def test_the_page_shows_what_the_file_says() -> None:
-    text = FILE.read_text(encoding="utf-8")
+    text = FILE.read_text(encoding="utf-8") + SKETCH.read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     lines = {line.partition("  #")[0].rstrip() for line in text.splitlines()}
     for block in blocks:
         assert [line for line in block.splitlines() if line not in lines] in ([], ["    ..."])
@@ -100,3 +104,34 @@ def test_what_is_lacking_is_told_as_the_page_says(lacking: str, kernel: str, tol
     assert told in str(caught.value)
     shown = told.replace("statement B", "statement C")
     assert shown in PAGE.read_text("utf-8")
+
+
+def sketched(kernel: Kernel) -> tuple[float, set[str]]:
+    """Return the estimate of a kernel on the sketch, and which instructions it was given."""
+    report = make_report(kernel, load_hardware(str(SKETCH)), Options(prove=False))
+    assert report.execution.way == "simulated"
+    assert report.check is not None
+    assert report.check.ok, report.check
+    statements = report.result.schedule.statements
+    names = {s.mapping.matching.needle.name for s in statements}
+    return report.result.estimate.cycles, names
+
+
+def test_a_sketched_outer_product_is_worth_what_the_page_says() -> None:
+    kernel = load_module(ROOT / "examples" / "operators" / "quantized_dense.ir").kernels[0]
+    cycles, names = sketched(kernel)
+    assert "outer" in names
+    page = PAGE.read_text("utf-8")
+    assert f"sketch.yaml    # {cycles / 1000:.0f}K cycles" in page
+    report = make_report(kernel, load_hardware("vector_c"), Options(prove=False))
+    assert f"vector_c                         # {report.result.estimate.cycles / 1000:.0f}K" in page
+
+
+def test_a_sketched_sparse_product_is_found_and_explained() -> None:
+    kernel = load_module(MACHINES / "sparse.ir").kernels[0]
+    assert sketched(kernel)[1] == {"sparse"}
+    ((told,),) = (s.instructions for s in explain(kernel, load_hardware(str(SKETCH)), "sparse"))
+    assert told.verdict == "matches"
+    assert told.correspondence is not None
+    storages = {o.name: o.storage for o in told.correspondence.operands}
+    assert storages == {"c": "v", "a": "v2", "p": "v2", "b": "v", "place": None}

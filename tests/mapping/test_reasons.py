@@ -24,6 +24,14 @@ def test_reduction() -> None:
     assert reasons(kernel, machine(GEMM)) == ("gemm: it does '+=', the statement does 'max='",)
 
 
+def test_what_only_moves_or_sets_stands_last() -> None:
+    kernel = statement("C[m] = A[m] - B[m]", m=4)
+    lanes = statement("r[i] = a[i] - a[i]", i=4).variables
+    clear = Statement(access("r[i]"), "=", Literal("0", S64), lanes)
+    told = reasons(kernel, machine(instruction("a_clear", clear), GEMM))
+    assert [line.partition(":")[0] for line in told] == ["gemm", "a_clear"]
+
+
 def test_law() -> None:
     kernel = statement("C[m] max= A[m,k] + B[m]", m=9, k=9)
     inner = instruction("x", statement("c[i] max= a[i,k] + b[i]", i=4, k=4))

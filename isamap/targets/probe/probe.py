@@ -85,7 +85,7 @@ class _Tally:
         """Return what was found; ``path`` is the tested description's file."""
         generic = self.entry.instruction.generic or self.entry.name
         counts = self.sets, self.combinations, self.variants
-        home = path if self.entry.span is None else self.entry.span.source.name
+        home = self.entry.home or path
         origin = "" if home == path else Path(home).stem
         known = self.deviates and self.status == "right"
         status: Status = "known wrong" if known else self.status

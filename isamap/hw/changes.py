@@ -1,0 +1,87 @@
+"""What descriptions say is another thing of instructions that they inherit."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from isamap.diagnostics import Diagnostic, Span, fail
+from isamap.hw.accelerator import Entry
+from isamap.hw.check import Machine, check_template, check_units
+from isamap.hw.document import Document, Place
+from isamap.hw.numeric import check_numeric
+from isamap.hw.schema import ChangeModel, InstructionModel
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a description says of instructions of one name."""
+
+    document: Document
+    name: str
+    model: ChangeModel
+
+    @property
+    def place(self) -> Place:
+        """Where it stands in its description."""
+        return ("change", self.name)
+
+    @property
+    def span(self) -> Span:
+        """Where the name stands."""
+        return self.document.key_span(*self.place)
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """The fields that it gives, and where their figures come from if it does not say."""
+        given = {name: getattr(self.model, name) for name in self.model.model_fields_set}
+        own = self.document.model.source
+        return given if own is None else {"source": own, **given}
+
+
+@dataclass(slots=True)
+class Changes:
+    """The changes of the descriptions that have been looked at, the nearest first."""
+
+    all: list[Change] = field(default_factory=list)
+    used: set[tuple[str, str]] = field(default_factory=set)
+
+    def add(self, document: Document) -> None:
+        """Let what a description says count for all that is looked at afterwards."""
+        self.all += [Change(document, n, model) for n, model in document.model.change.items()]
+
+    def of(self, names: Iterable[str]) -> tuple[Change, ...]:
+        """Return the changes of an instruction that has these names, the last one's word counts.
+
+        That is the nearest description's, and of one description that with types in its name.
+        """
+        each = tuple(names)
+        found = [c for c in reversed(self.all) if c.name in each]
+        self.used |= {(c.document.source.name, c.name) for c in found}
+        order = {id(c.document): n for n, c in enumerate(found)}
+        return tuple(sorted(found, key=lambda c: (order[id(c.document)], -each.index(c.name))))
+
+    def unused(self) -> Iterator[Diagnostic]:
+        """Yield a fault for each change of what is not inherited."""
+        for change in self.all:
+            if (change.document.source.name, change.name) not in self.used:
+                text = f"no instruction '{change.name}' is inherited"
+                yield fail("E137", text, change.span, "'isamap hw show' lists them")
+
+
+def changed_model(model: InstructionModel, changes: Iterable[Change]) -> InstructionModel:
+    """Return the fields of an instruction after changes."""
+    for change in changes:
+        model = model.model_copy(update=change.fields)
+    return model
+
+
+def check_change(change: Change, entry: Entry, machine: Machine) -> Iterator[Diagnostic]:
+    """Yield what is wrong with a change of an instruction; ``entry`` is what comes out."""
+    model = change.model
+    if not model.model_fields_set:
+        yield fail("E137", f"nothing of '{change.name}' is changed", change.span)
+    if model.units is not None:
+        yield from check_units(change.document, change.place, model.units, machine)
+    if model.numeric:
+        yield from check_numeric(change.document, change.place, entry)
+    if model.emit is not None:
+        yield from check_template(change.document, (*change.place, "emit"), entry, model.emit)

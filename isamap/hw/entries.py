@@ -1,0 +1,128 @@
+"""The instructions of a description, and of those that it extends."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from isamap.diagnostics import Collector, HardwareError, IsamapError, Span, fail
+from isamap.hw.accelerator import Entry
+from isamap.hw.changes import Changes, changed_model, check_change
+from isamap.hw.check import Machine, check_entry, check_unique, check_units, parsed_constraints
+from isamap.hw.document import Document
+from isamap.hw.numeric import numeric_of
+from isamap.hw.parameters import fill
+from isamap.hw.schema import DescriptionModel, InstructionModel
+from isamap.ir.nodes import Instruction
+from isamap.ir.statements import bind_lengths
+from isamap.text.load import parse_instructions
+
+_MAX_INSTRUCTIONS = 20_000
+"""Families multiply: a small file could otherwise ask for any number."""
+
+
+def merge_entries(
+    chain: tuple[Document, ...], machine: Machine, collector: Collector
+) -> tuple[Entry, ...]:
+    """Return the instructions of a chain of descriptions, the nearest one's first.
+
+    The nearest one of a name counts, with what nearer descriptions change of it.  Faults go to the
+    collector; HardwareError if there are too many instructions.
+    """
+    merged: dict[str, Entry] = {}
+    lacking: dict[str, Span] = {}
+    known: set[str] = set()
+    changes = Changes()
+    for document in chain:
+        entries: list[tuple[int, Entry]] = []
+        for index, model in enumerate(document.model.instructions):
+            collector.extend(check_units(document, ("instructions", index), model.units, machine))
+            for instruction in _instructions(document, index, machine, collector):
+                constraints, faults = parsed_constraints(document, index, model, instruction)
+                collector.extend(faults)
+                entry = _entry(document.model, model, instruction, machine)
+                entry = replace(entry, constraints=constraints)
+                collector.extend(check_entry(document, index, entry, machine))
+                own = changes.of(dict.fromkeys((entry.name, instruction.generic or entry.name)))
+                if own:
+                    other = _entry(document.model, changed_model(model, own), instruction, machine)
+                    entry = replace(other, constraints=constraints, changed=own[-1].span)
+                    for change in own:
+                        collector.extend(check_change(change, entry, machine))
+                entries.append((index, _filled(entry, document.parameters)))
+            if len(merged) + len(entries) > _MAX_INSTRUCTIONS:
+                message = f"more than {_MAX_INSTRUCTIONS} instructions"
+                span = document.span("instructions", index)
+                raise HardwareError(fail("E123", message, span))
+        collector.extend(check_unique(entries, document))
+        for _, entry in entries:
+            names = {entry.name, entry.instruction.generic or entry.name}
+            known |= names & lacking.keys()
+            if not names & lacking.keys():
+                merged.setdefault(entry.name, entry)
+        for number, name in enumerate(document.model.without):
+            lacking.setdefault(name, document.span("without", number))
+        changes.add(document)
+    for name in (name for name in lacking if name not in known):
+        message = f"no instruction '{name}' is inherited"
+        collector.add(fail("E129", message, lacking[name], "'isamap hw show' lists them"))
+    collector.extend(changes.unused())
+    return tuple(merged.values())
+
+
+def _instructions(
+    document: Document, index: int, machine: Machine, collector: Collector
+) -> tuple[Instruction, ...]:
+    scalar = document.scalar("instructions", index, "semantics")
+    if scalar.excerpt is None:
+        message = "semantics in a style whose lines cannot be told apart"
+        collector.add(fail("E110", message, scalar.span, "write it as a block: 'semantics: |'"))
+        return ()
+    try:
+        storages = frozenset(machine.storages)
+        found = parse_instructions(scalar.excerpt, storages, document.parameters)
+    except IsamapError as error:
+        collector.extend(error.diagnostics)
+        return ()
+    if not found:
+        message = "expected 'instruction NAME { ... }', found no instruction"
+        collector.add(fail("E118", message, scalar.span))
+    return tuple(map(bind_lengths, found))
+
+
+def _filled(entry: Entry, values: Mapping[str, int]) -> Entry:
+    """Return an instruction with the parameters of the description in its templates replaced."""
+    emit, bypass = (t if t is None else fill(t, values) for t in (entry.emit, entry.bypass))
+    return replace(entry, emit=emit, bypass=bypass)
+
+
+def _entry(
+    description: DescriptionModel,
+    model: InstructionModel,
+    instruction: Instruction,
+    machine: Machine,
+) -> Entry:
+    units: dict[str, Fraction] = {}
+    for unit in model.units:
+        # Once, however many of its units are this one: the throughput is that of all its work.
+        own = machine.merged.get(unit, unit)
+        units[own] = model.throughput / machine.units.get(own, 1)
+    places = (machine.storages.get(o.storage or "") for o in instruction.operands)
+    begin = [place.alignment for place in places if place is not None and place.kind == "memory"]
+    return Entry(
+        instruction=instruction,
+        throughput=max(units.values(), default=model.throughput),
+        latency=model.latency,
+        length=model.length,
+        units=units,
+        emit=model.emit,
+        bypass=model.bypass,
+        align=dict(model.align),
+        begin=min(begin, default=1),
+        states={s: int(v) if v.strip().isdigit() else v for s, v in model.states.items()},
+        energy=model.energy,
+        area=model.area,
+        same=model.same,
+        numeric=numeric_of(model),
+        source=model.source or description.source,
+        span=instruction.span,
+    )

@@ -1,0 +1,103 @@
+"""What a description changes of instructions that it inherits."""
+
+from fractions import Fraction
+from pathlib import Path
+
+from isamap.hw.accelerator import Accelerator
+from isamap.hw.load import load_hardware
+
+BASE = """\
+format: 1
+name: base
+source: the base's manual
+clock: 2 GHz
+units: {a: 1, b: 2}
+parameters:
+  N: {default: 4, values: [4, 8]}
+storages:
+  v: {kind: registers, count: 4, bits: 512, types: {f32: vec, s32: ints}}
+instructions:
+  - semantics: |
+      instruction add<T = f32 s32> {
+        in x : T[N] @ v    in y : T[N] @ v    out r : T[N] @ v
+        r[i] = x[i] + y[i]
+      }
+    emit: "{r} = add({x}, {y});"
+    throughput: 1
+    latency: 3
+    length: 2
+    units: a
+"""
+
+
+def child(of: str, *lines: str) -> str:
+    return "\n".join(["format: 1", "name: child", f"extends: {of}", *lines, ""])
+
+
+def load(folder: Path, **texts: str) -> Accelerator:
+    """Return the description of the last text; each is a file beside the others."""
+    for name, text in texts.items():
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return load_hardware(str(folder / f"{[*texts][-1]}.yaml"))
+
+
+def test_given_fields_are_others_and_the_rest_stays(tmp_path: Path) -> None:
+    change = 'change: {add_f32: {emit: "{r} = more{N}({x}, {y});", throughput: N/2, units: [b]}}'
+    found = load(tmp_path, base=BASE, child=child("base.yaml", change))
+    changed, other = found.entry("add_f32"), found.entry("add_s32")
+    assert changed.emit == "{r} = more4({x}, {y});"
+    assert changed.units == {"b": Fraction(1)}
+    assert changed.latency == 3
+    assert changed.length == 2
+    assert changed.instruction == load(tmp_path, base=BASE).entry("add_f32").instruction
+    assert other.emit == "{r} = add({x}, {y});"
+    assert other.units == {"a": Fraction(1)}
+
+
+def test_a_changed_instruction_counts_as_the_description_s_own(tmp_path: Path) -> None:
+    found = load(tmp_path, base=BASE, child=child("base.yaml", "change: {add_s32: {latency: 9}}"))
+    assert [entry.name for entry in found.own_entries] == ["add_s32"]
+    own = found.entry("add_s32")
+    assert own.span is not None
+    assert Path(own.span.source.name).name == "base.yaml"
+
+
+def test_figures_come_from_where_the_change_does(tmp_path: Path) -> None:
+    change = "change: {add_s32: {latency: 9}, add_f32: {latency: 8, source: measured}}"
+    found = load(tmp_path, base=BASE, child=child("base.yaml", "source: ours", change))
+    assert found.entry("add_s32").source == "ours"
+    assert found.entry("add_f32").source == "measured"
+    silent = load(tmp_path, child=child("base.yaml", change))
+    assert silent.entry("add_s32").source == "the base's manual"
+
+
+def test_a_name_with_types_is_said_last(tmp_path: Path) -> None:
+    for order in (("add", "add_f32"), ("add_f32", "add")):
+        latency = {"add": 5, "add_f32": 7}
+        text = ", ".join(f"{name}: {{latency: {latency[name]}}}" for name in order)
+        found = load(tmp_path, base=BASE, child=child("base.yaml", f"change: {{{text}}}"))
+        assert found.entry("add_f32").latency == 7
+        assert found.entry("add_s32").latency == 5
+
+
+def test_the_nearest_description_says_the_last_word_on_each_field(tmp_path: Path) -> None:
+    middle = child("base.yaml", "change: {add_f32: {latency: 5, length: 1}}")
+    near = child("middle.yaml", "change: {add: {latency: 6, numeric: {flush: after}}}")
+    near = near.replace("add: ", "add_f32: ")
+    found = load(tmp_path, base=BASE, middle=middle, near=near).entry("add_f32")
+    assert found.latency == 6
+    assert found.length == 1
+    assert found.numeric[0].flush == "after"
+
+
+def test_the_nearest_description_s_word_counts_where_it_names_no_types(tmp_path: Path) -> None:
+    middle = child("base.yaml", "change: {add_f32: {latency: 5}}")
+    near = child("middle.yaml", "change: {add: {latency: 6}}")
+    found = load(tmp_path, base=BASE, middle=middle, near=near)
+    assert found.entry("add_f32").latency == 6
+
+
+def test_the_content_of_a_change_is_part_of_the_digest(tmp_path: Path) -> None:
+    texts = (child("base.yaml", f"change: {{add: {{latency: {n}}}}}") for n in (5, 6))
+    first, second = (load(tmp_path, base=BASE, child=text).digest for text in texts)
+    assert first != second

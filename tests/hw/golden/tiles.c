@@ -1,11 +1,11 @@
 ISAMAP_COPY void mm_copy0(uint16_t *restrict p_B_packed, const uint16_t *restrict p_B)
 {
-    for (int64_t i_B_packed_n = 0; i_B_packed_n < 2; ++i_B_packed_n) {
-        for (int64_t i_B_packed_k = 0; i_B_packed_k < 1; ++i_B_packed_k) {
-            for (int64_t i_B_packed_k_tile = 0; i_B_packed_k_tile < 2; ++i_B_packed_k_tile) {
-                for (int64_t i_B_packed_k_in = 0; i_B_packed_k_in < 16; ++i_B_packed_k_in) {
-                    for (int64_t i_B_packed_n_in = 0; i_B_packed_n_in < 16; ++i_B_packed_n_in) {
-                        for (int64_t i_B_packed_k_in_2 = 0; i_B_packed_k_in_2 < 2; ++i_B_packed_k_in_2) {
+    for (ptrdiff_t i_B_packed_n = 0; i_B_packed_n < 2; ++i_B_packed_n) {
+        for (ptrdiff_t i_B_packed_k = 0; i_B_packed_k < 1; ++i_B_packed_k) {
+            for (ptrdiff_t i_B_packed_k_tile = 0; i_B_packed_k_tile < 2; ++i_B_packed_k_tile) {
+                for (ptrdiff_t i_B_packed_k_in = 0; i_B_packed_k_in < 16; ++i_B_packed_k_in) {
+                    for (ptrdiff_t i_B_packed_n_in = 0; i_B_packed_n_in < 16; ++i_B_packed_n_in) {
+                        for (ptrdiff_t i_B_packed_k_in_2 = 0; i_B_packed_k_in_2 < 2; ++i_B_packed_k_in_2) {
                             p_B_packed[i_B_packed_k * 1024 + i_B_packed_k_in * 32 + i_B_packed_k_in_2 + i_B_packed_k_tile * 512 + i_B_packed_n * 1024 + i_B_packed_n_in * 2] = p_B[i_B_packed_k * 2048 + i_B_packed_k_in * 64 + i_B_packed_k_in_2 * 32 + i_B_packed_k_tile * 1024 + i_B_packed_n * 16 + i_B_packed_n_in];
                         }
                     }
@@ -67,7 +67,7 @@ int mm(
     const char *kept = (const char *)(((uintptr_t)prepared + 63) & ~(uintptr_t)63);
     const uint16_t *const p_B_packed = (const uint16_t *)kept;
     isamap_tiles_begin();
-    for (int64_t i_n_0 = 0; i_n_0 < 2; ++i_n_0) {
+    for (ptrdiff_t i_n_0 = 0; i_n_0 < 2; ++i_n_0) {
         isamap_tile_set_f32(0, 0.0f);
         isamap_tile_set_f32(1, 0.0f);
         isamap_tile_set_f32(2, 0.0f);

@@ -1,6 +1,6 @@
 """What descriptions say is another thing of instructions that they inherit."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from isamap.diagnostics import Diagnostic, Span, fail
@@ -44,9 +44,18 @@ class Changes:
     all: list[Change] = field(default_factory=list)
     used: set[tuple[str, str]] = field(default_factory=set)
 
-    def add(self, document: Document) -> None:
-        """Let what a description says count for all that is looked at afterwards."""
-        self.all += [Change(document, n, model) for n, model in document.model.change.items()]
+    def add(self, document: Document, own: Collection[str]) -> Iterator[Diagnostic]:
+        """Let what a description says count for all that is looked at afterwards.
+
+        ``own`` are the names of its own instructions: a fault is yielded for each that it changes.
+        """
+        for name, model in document.model.change.items():
+            change = Change(document, name, model)
+            if name in own:
+                text = f"'{name}' is an instruction of this description, not one that it inherits"
+                yield fail("E137", text, change.span, "say it where the instruction is described")
+                self.used.add((document.source.name, name))
+            self.all.append(change)
 
     def of(self, names: Iterable[str]) -> tuple[Change, ...]:
         """Return the changes of an instruction that has these names, the last one's word counts.

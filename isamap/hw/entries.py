@@ -61,7 +61,8 @@ def merge_entries(
                 merged.setdefault(entry.name, entry)
         for number, name in enumerate(document.model.without):
             lacking.setdefault(name, document.span("without", number))
-        changes.add(document)
+        described = {n for _, e in entries for n in (e.name, e.instruction.generic or e.name)}
+        collector.extend(changes.add(document, described))
     for name in (name for name in lacking if name not in known):
         message = f"no instruction '{name}' is inherited"
         collector.add(fail("E129", message, lacking[name], "'isamap hw show' lists them"))

@@ -20,13 +20,13 @@ from isamap.mapping.matching import Mapping
 from isamap.mapping.needles.needles import needles
 from isamap.mapping.tiles.shared import brought
 from isamap.schedule.shape import Shape, read_shape
-from isamap.schedule.treatment import KINDS, Shared, Treatments
+from isamap.schedule.treatment import KINDS, Shared, Treatment, Treatments, accesses_of
 from isamap.text.load import parse_module
 
 _EXTENT = 480
 _MAPPINGS = 64
 _KINDS = tuple(kind for kind in KINDS if kind != "repeated")
-"""How factors may lie: packed copies have each element once."""
+"""How factors may lie: packed copies have each element once, so that they are no larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,8 @@ def _blocks(treatments: Treatments, machine: Accelerator) -> Iterator[Fewest]:
     shape = read_shape(treatments.mapping)
     costs: dict[str, float] = {}
     for operand, _ in brought(treatments.mapping.matching):
-        known = [treatments.whole_cost(operand, kind) for kind in _KINDS]
+        kinds = [kind for kind in _KINDS if not _repeats(treatments, shape, operand, kind)]
+        known = [treatments.whole_cost(operand, kind) for kind in kinds]
         if all(cost is None for cost in known):
             return
         costs[operand] = min(cost for cost in known if cost is not None)
@@ -101,6 +102,19 @@ def _blocks(treatments: Treatments, machine: Accelerator) -> Iterator[Fewest]:
                 best = Fewest(each, rows * shape.tile["i"], columns * shape.tile["j"])
     if best is not None:
         yield best
+
+
+def _repeats(treatments: Treatments, shape: Shape, operand: str, kind: Treatment) -> bool:
+    """Return whether a packed copy has elements of an operand more than once in a fragment."""
+    if kind != "packed":
+        return False
+    used = frozenset().union(*(names for _, names, _ in shape.reads[operand]))
+    elements = prod(extent for variable, extent in shape.tile.items() if variable in used)
+    found = (
+        treatments.reference(operand, access, kind)
+        for access in accesses_of(treatments.mapping.matching, operand)
+    )
+    return any(r is not None and r.dense is not None and prod(r.laid_out) > elements for r in found)
 
 
 def _fragments(shape: Shape, operand: str, rows: int, columns: int) -> int:

@@ -11,7 +11,7 @@ MOST = 8
 def unrolling(loop: Loop, machine: Machine) -> tuple[str, ...]:
     """Return the line before a loop that has its body repeated; none where it is long enough.
 
-    A body is that of an innermost loop without conditions.  It is repeated until it has as many
+    A body is that of an innermost loop without conditions.  It is doubled until it has as many
     instructions as the toolchain says, so that counting and addresses are a small part of it.
     """
     tools = machine.accelerator.toolchain
@@ -19,7 +19,9 @@ def unrolling(loop: Loop, machine: Machine) -> tuple[str, ...]:
     if not wanted or not _is_straight(loop.body):
         return ()
     length = sum(machine.entries[call.instruction].length for call in calls(loop.body))
-    times = min(MOST, -(-wanted // length)) if length else 1
+    times = 1
+    while length and times < MOST and times * length < wanted:
+        times *= 2
     return (f"#pragma GCC unroll {times}",) if times > 1 else ()
 
 

@@ -35,7 +35,7 @@ class Native(BaseModel):
     With ``arguments`` before it a program writes to the file ``{log}`` what one call of
     ``{function}`` executes: a line that fits ``step`` for each ``address``, with how many
     ``times``.  ``listing`` prints what there is in ``{program}``; lines that fit ``listed`` say
-    what ``text`` stands at an address.
+    what ``text`` stands at an address; one that has ``stack`` in it reads or writes the stack.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,6 +46,7 @@ class Native(BaseModel):
     step: str
     listing: Words
     listed: str
+    stack: str
 
 
 class Spills(BaseModel):

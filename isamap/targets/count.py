@@ -112,6 +112,20 @@ def spills(source: CSource, accelerator: Accelerator) -> str | None:
     return ", ".join(line["told"] for line in found if int(line["place"]) in inner)
 
 
+def on_stack(counted: Counted, accelerator: Accelerator) -> str | None:
+    """Return how many instructions of the inner loop read or write the stack, '' if none does.
+
+    The loop is what is executed at least half as often as anything else.  None if no text says it.
+    """
+    way = way_to_count(accelerator)
+    if not isinstance(way, Native):
+        return None
+    most = max(step.times for step in counted.steps)
+    inner = (step.text for step in counted.steps if 2 * step.times >= most)
+    found = sum(re.search(way.stack, text) is not None for text in inner)
+    return f"{found} spills or reloads" if found else ""
+
+
 def innermost_loops(text: str) -> frozenset[int]:
     """Return the numbers of the lines, counted from 1, that begin a loop with none inside."""
     found: set[int] = set()

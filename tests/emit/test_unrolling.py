@@ -42,7 +42,7 @@ def times(source: CSource) -> set[int]:
         (1, 1, set()),  # long enough
         (4, 1, {2}),  # a body of three
         (4, 2, set()),  # of six
-        (7, 1, {3}),
+        (7, 1, {4}),
         (1000, 1, {8}),
     ],
 )

@@ -3,7 +3,7 @@
 Of the block of a product: the calls of its instruction, a load (or what else the description has)
 of each fragment, what computes operands of it, and nothing for loops and addresses.  All blocks are
 tried that fit the registers, with the results, the fragments of one factor and one fragment of the
-other; so are all mappings.
+other; so are all mappings.  Packed copies have each element once where that is possible.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,13 +22,11 @@ from isamap.mapping.matching import Mapping
 from isamap.mapping.needles.needles import needles
 from isamap.mapping.tiles.shared import brought
 from isamap.schedule.shape import Shape, read_shape
-from isamap.schedule.treatment import KINDS, Shared, Treatment, Treatments, accesses_of
+from isamap.schedule.treatment import KINDS, PACKED, Shared, Treatment, Treatments, accesses_of
 from isamap.text.load import parse_module
 
 _EXTENT = 480
 _MAPPINGS = 64
-_KINDS = tuple(kind for kind in KINDS if kind != "repeated")
-"""How factors may lie: packed copies have each element once, so that they are no larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +45,11 @@ def fewest(machine: Accelerator, types: str, instruction: str) -> Fewest:
     kernel = parse_module(text).kernels[0]
     producers, shared = Producers(counted), Shared()
     buffers = {buffer.name: buffer for buffer in kernel.buffers}
-    found = [
-        best
-        for mapping in _mappings(counted, kernel, instruction)
-        for best in _blocks(
-            Treatments(mapping, producers, buffers, kernel.permissions, shared), counted
-        )
-    ]
+    found: list[Fewest] = []
+    for once in (True, False):
+        for mapping in _mappings(counted, kernel, instruction) if not found else ():
+            ways = Treatments(mapping, producers, buffers, kernel.permissions, shared)
+            found += _blocks(ways, counted, once)
     return min(found, key=lambda one: one.instructions)
 
 
@@ -80,12 +76,15 @@ def _mappings(machine: Accelerator, kernel: Kernel, name: str) -> list[Mapping]:
     return (whole or own)[:_MAPPINGS]
 
 
-def _blocks(treatments: Treatments, machine: Accelerator) -> Iterator[Fewest]:
-    """Yield the best block of a mapping, nothing if an operand cannot be brought to it."""
+def _blocks(treatments: Treatments, machine: Accelerator, once: bool) -> Iterator[Fewest]:
+    """Yield the best block of a mapping, nothing if an operand cannot be brought to it.
+
+    With ``once`` packed copies have each element once.
+    """
     shape = read_shape(treatments.mapping)
     made: list[Part] = []
     for operand, _ in brought(treatments.mapping.matching):
-        kinds = [kind for kind in _KINDS if not _repeats(treatments, shape, operand, kind)]
+        kinds = [k for k in KINDS if not once or not _repeats(treatments, shape, operand, k)]
         ways = [way for kind in kinds if (way := parts(treatments, operand, kind)) is not None]
         if not ways:
             return
@@ -112,7 +111,7 @@ def _times(part: Part, rows: int, columns: int) -> int:
 
 def _repeats(treatments: Treatments, shape: Shape, operand: str, kind: Treatment) -> bool:
     """Return whether a packed copy has elements of an operand more than once in a fragment."""
-    if kind != "packed":
+    if kind not in PACKED:
         return False
     used = frozenset().union(*(names for _, names, _ in shape.reads[operand]))
     elements = prod(extent for variable, extent in shape.tile.items() if variable in used)

@@ -8,7 +8,7 @@ from executed.products import DEPTHS, Product, mapped, products
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.pipeline.result import Result
-from isamap.targets.count import Counted, count_instructions, spills, way_to_count
+from isamap.targets.count import Counted, count_instructions, on_stack, spills, way_to_count
 
 LIMIT = 1.15
 """Instructions beyond the fewest that loops and addresses may take, as a factor."""
@@ -58,6 +58,7 @@ def _measured(machine: Accelerator, product: Product) -> Measured:
     told = spills(source, machine) if source is not None else None
     counts = [_count(machine, result) for result in results]
     first, last = counts[0], counts[-1]
+    told = on_stack(last, machine) if told is None else told
     work = shape[0] * shape[1] * (DEPTHS[-1] - DEPTHS[0])
     executed = (last.instructions - first.instructions) / work
     return Measured(product, executed, least, told, last)
@@ -72,7 +73,7 @@ def shortly(told: str | None) -> str:
     """Return what a compiler tells of spills in a few words."""
     if told is None:
         return "not told"
-    kinds = re.findall(r"(\d+) ((?:folded )?(?:spills|reloads))", told)
+    kinds = re.findall(r"(\d+) ((?:folded )?(?:spills or reloads|spills|reloads))", told)
     return ", ".join(f"{count} {kind}" for count, kind in kinds) or "none"
 
 

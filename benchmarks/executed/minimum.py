@@ -1,34 +1,32 @@
 """The fewest instructions of a product, from the description alone.
 
 Of the block of a product: the calls of its instruction, a load (or what else the description has)
-of each fragment, and nothing for loops and addresses.  All blocks are tried that fit the registers,
-with the results, the fragments of one factor and one fragment of the other; so are all mappings.
+of each fragment, what computes operands of it, and nothing for loops and addresses.  All blocks are
+tried that fit the registers, with the results, the fragments of one factor and one fragment of the
+other; so are all mappings.  Packed copies have each element once where that is possible.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
+from executed.made import Part, parts
 from executed.products import DEPTHS, product_text
 from isamap.hw.accelerator import Accelerator, Unit
-from isamap.ir.nodes import Expr, Kernel
-from isamap.ir.statements import accesses
+from isamap.ir.nodes import Kernel
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.find import enumerate_with
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Mapping
 from isamap.mapping.needles.needles import needles
-from isamap.mapping.tiles.operand import dense_fragment
 from isamap.mapping.tiles.shared import brought
 from isamap.schedule.shape import Shape, read_shape
-from isamap.schedule.treatment import KINDS, Shared, Treatments
+from isamap.schedule.treatment import KINDS, PACKED, Shared, Treatment, Treatments, accesses_of
 from isamap.text.load import parse_module
 
 _EXTENT = 7680
 _MAPPINGS = 64
-_KINDS = tuple(kind for kind in KINDS if kind != "repeated")
-"""How factors may lie: packed copies have each element once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +45,11 @@ def fewest(machine: Accelerator, types: str, instruction: str) -> Fewest:
     kernel = parse_module(text).kernels[0]
     producers, shared = Producers(counted), Shared()
     buffers = {buffer.name: buffer for buffer in kernel.buffers}
-    found = [
-        best
-        for mapping in _mappings(counted, kernel, instruction)
-        for best in _blocks(
-            Treatments(mapping, producers, buffers, kernel.permissions, shared), counted
-        )
-    ]
+    found: list[Fewest] = []
+    for once in (True, False):
+        for mapping in _mappings(counted, kernel, instruction) if not found else ():
+            ways = Treatments(mapping, producers, buffers, kernel.permissions, shared)
+            found += _blocks(ways, counted, once)
     return min(found, key=lambda one: one.instructions)
 
 
@@ -80,60 +76,55 @@ def _mappings(machine: Accelerator, kernel: Kernel, name: str) -> list[Mapping]:
     return (whole or own)[:_MAPPINGS]
 
 
-def _blocks(treatments: Treatments, machine: Accelerator) -> Iterator[Fewest]:
-    """Yield the best block of a mapping, nothing if an operand cannot be brought to it."""
+def _blocks(treatments: Treatments, machine: Accelerator, once: bool) -> Iterator[Fewest]:
+    """Yield the best block of a mapping, nothing if an operand cannot be brought to it.
+
+    With ``once`` packed copies have each element once.
+    """
     shape = read_shape(treatments.mapping)
-    costs: dict[str, float] = {}
-    for operand, value in brought(treatments.mapping.matching):
-        known = [
-            treatments.whole_cost(operand, kind)
-            for kind in _KINDS
-            if kind != "packed" or _is_held_once(treatments, operand, value)
-        ]
-        if all(cost is None for cost in known):
+    made: list[Part] = []
+    for operand, _ in brought(treatments.mapping.matching):
+        kinds = [k for k in KINDS if not once or not _repeats(treatments, shape, operand, k)]
+        ways = [way for kind in kinds if (way := parts(treatments, operand, kind)) is not None]
+        if not ways:
             return
-        costs[operand] = min(cost for cost in known if cost is not None)
+        made += min(ways, key=lambda way: sum(part.cost for part in way))
     best: Fewest | None = None
     length = float(treatments.mapping.matching.needle.entry.throughput)
     for rows in range(1, 65):
         for columns in range(1, 65):
-            counts = {o: _fragments(shape, o, rows, columns) for o in costs}
-            if not _fits(shape, machine, rows * columns, counts):
+            if not _fits(shape, machine, rows, columns, made):
                 break
-            loads = sum(costs[operand] * count for operand, count in counts.items())
             calls = rows * columns
-            each = (calls * length + loads) / (calls * prod(shape.tile.values()))
+            brings = sum(part.cost * _times(part, rows, columns) for part in made)
+            each = (calls * length + brings) / (calls * prod(shape.tile.values()))
             if best is None or each < best.instructions:
                 best = Fewest(each, rows * shape.tile["i"], columns * shape.tile["j"])
     if best is not None:
         yield best
 
 
-def _is_held_once(treatments: Treatments, operand: str, value: Expr) -> bool:
-    """Return whether a packed copy has each element once.
-
-    Along a dimension that several variables share, those that the access does not have repeat it.
-    """
-    laid = dense_fragment(treatments.mapping, operand)
-    read = accesses(value)
-    if len(read) != 1 or laid is None:
-        return True
-    (access,) = read
-    place = treatments.reference(operand, access, "packed")
-    if place is None:
-        return True
-    held = [n for dim, n in enumerate(laid.shape) if dim not in place.repeated]
-    used = frozenset().union(*(index.names for index in access.indices))
-    return prod(held) <= prod(n for name, n in treatments.mapping.tile.items() if name in used)
+def _times(part: Part, rows: int, columns: int) -> int:
+    """Return how many fragments of a kind a block has at one iteration of the inner loop."""
+    return (rows if "i" in part.names else 1) * (columns if "j" in part.names else 1)
 
 
-def _fragments(shape: Shape, operand: str, rows: int, columns: int) -> int:
-    """Return how many fragments of an operand a block has at one iteration of the inner loop."""
+def _repeats(treatments: Treatments, shape: Shape, operand: str, kind: Treatment) -> bool:
+    """Return whether a packed copy has elements of an operand more than once in a fragment."""
+    if kind not in PACKED:
+        return False
     used = frozenset().union(*(names for _, names, _ in shape.reads[operand]))
-    return (rows if "i" in used else 1) * (columns if "j" in used else 1)
+    elements = prod(extent for variable, extent in shape.tile.items() if variable in used)
+    found = (
+        treatments.reference(operand, access, kind)
+        for access in accesses_of(treatments.mapping.matching, operand)
+    )
+    return any(r is not None and r.dense is not None and prod(r.laid_out) > elements for r in found)
 
 
-def _fits(shape: Shape, machine: Accelerator, results: int, counts: dict[str, int]) -> bool:
+def _fits(
+    shape: Shape, machine: Accelerator, rows: int, columns: int, made: Sequence[Part]
+) -> bool:
     """Return whether the registers hold the results of a block, and what it needs at a time."""
     needle = shape.mapping.matching.needle
     taken: dict[str, int] = {}
@@ -144,10 +135,13 @@ def _fits(shape: Shape, machine: Accelerator, results: int, counts: dict[str, in
             file, each = machine.register_file(storage)
             taken[file.name] = taken.get(file.name, 0) + number * each
 
-    take(needle.entry.storage(needle.target.buffer), results)
-    streamed = max(counts, key=lambda operand: counts[operand], default="")
-    for operand, number in counts.items():
-        take(needle.operand(operand).storage or "", 1 if operand == streamed else number)
+    take(needle.entry.storage(needle.target.buffer), rows * columns)
+    kept = [part for part in made if part.storage is not None]
+    streamed = max(kept, key=lambda part: _times(part, rows, columns), default=None)
+    for part in kept:
+        # What differs from call to call is there for one of them.
+        once = part is streamed or {"i", "j"} <= part.names
+        take(part.storage or "", 1 if once else _times(part, rows, columns))
     for operand in needle.entry.scratch if isinstance(needle.entry, Composed) else ():
         take(operand.storage or "", 1)
     return all(number <= (machine.storage(f).count or number) for f, number in taken.items())

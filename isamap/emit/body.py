@@ -8,6 +8,7 @@ from isamap.emit.expressions import Env, conjunction, text
 from isamap.emit.liveness import calls, registers_used
 from isamap.emit.templates import Machine, call_lines, prefetch_line, setting_lines
 from isamap.emit.together import Together, meet
+from isamap.emit.unrolling import unrolling
 from isamap.ir.ahead import Uses
 from isamap.lower.nodes import (
     Call,
@@ -82,7 +83,7 @@ class Body:
             case Call():
                 self.put(*call_lines(node, self.machine, env))
             case Loop():
-                self.put(f"{_for(node, env)} {{")
+                self.put(*unrolling(node, self.machine), f"{_for(node, env)} {{")
                 self._block(node.body, env.with_counter(node.counter, node.count))
                 self.put("}")
             case Guard():

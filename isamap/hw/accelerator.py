@@ -189,7 +189,8 @@ class Toolchain:
     caller is).  ``seconds`` are what one run by either may take.  ``start`` is C text of a program
     without a C library, or empty: how it reads, writes, ends and begins.  ``headers`` are included,
     ``prelude`` is C text put after them; ``includes`` are folders that have headers.  ``team`` is C
-    text that has functions executed by all cores in step, or empty.
+    text that has functions executed by all cores in step, or empty.  Compilers are asked to repeat
+    the body of an innermost loop until it has ``unroll`` instructions; 0 asks for nothing.
     """
 
     compiler: tuple[str, ...]
@@ -206,6 +207,7 @@ class Toolchain:
     prelude: str = ""
     includes: tuple[str, ...] = ()
     team: str = ""
+    unroll: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,27 @@ class Executed(BaseModel):
     packets: tuple[str, ...] = ()
 
 
+class Native(BaseModel):
+    """How programs that run on this machine itself tell which instructions they execute.
+
+    ``make`` makes a library of the C text ``library``, which lies beside the file that says so.
+    With ``arguments`` before it a program writes to the file ``{log}`` what one call of
+    ``{function}`` executes: a line that fits ``step`` for each ``address``, with how many
+    ``times``.  ``listing`` prints what there is in ``{program}``; lines that fit ``listed`` say
+    what ``text`` stands at an address; one that has ``stack`` in it reads or writes the stack.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    library: str
+    make: Words
+    arguments: Words
+    step: str
+    listing: Words
+    listed: str
+    stack: str
+
+
 class Spills(BaseModel):
     """How a compiler tells what it keeps in memory for want of registers.
 
@@ -103,3 +124,10 @@ def catalogue() -> dict[str, Tool]:
     text = (shipped("hwdesc") / "tools" / "tools.yaml").read_text(encoding="utf-8")
     entries = TypeAdapter(dict[str, _Entry]).validate_python(yaml.safe_load(text))
     return {k: v for name, entry in entries.items() for k, v in entry.tools(name).items()}
+
+
+@cache
+def native_ways() -> dict[str, Native]:
+    """Return how programs of this machine are counted, by what a machine is called."""
+    text = (shipped("hwdesc") / "tools" / "native.yaml").read_text(encoding="utf-8")
+    return TypeAdapter(dict[str, Native]).validate_python(yaml.safe_load(text))

@@ -399,6 +399,11 @@ class ToolchainModel(Model):
         "isamap_share, isamap_together and isamap_meet",
     )
     prelude: Text = Field("", description="C text put after the headers")
+    unroll: Count | None = Field(
+        None,
+        description="instructions that innermost loops are to have at least: "
+        "the compiler is asked to repeat shorter ones",
+    )
 
 
 class DescriptionModel(Model):

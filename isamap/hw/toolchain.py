@@ -72,6 +72,7 @@ def _merged(
         headers=tuple(dict.fromkeys(_sum(models, "headers"))),
         includes=tuple(dict.fromkeys(includes)),
         team=next((m.team.strip("\n") for m in models if m.team), ""),
+        unroll=next((m.unroll for m in models if m.unroll is not None), 0),
         prelude="\n".join(m.prelude.strip("\n") for m in reversed(models) if m.prelude),
     )
 

@@ -1,5 +1,6 @@
-"""Counting the instructions that a program executes, as its emulator tells them."""
+"""Counting the instructions that a program executes, as its emulator or the machine tells them."""
 
+import platform
 import re
 import tempfile
 from collections.abc import Mapping
@@ -10,11 +11,12 @@ import numpy as np
 
 from isamap.diagnostics import ToolError, fail
 from isamap.emit.source import CSource
-from isamap.hw.accelerator import Accelerator, Toolchain
-from isamap.hw.catalogue import Executed, catalogue
+from isamap.hw.accelerator import Accelerator
+from isamap.hw.catalogue import Executed, Native, catalogue, native_ways
 from isamap.run.build import build_program, compiler_remarks, require_toolchain
 from isamap.run.outcome import Crash
 from isamap.run.program import run_program
+from isamap.targets.native import listed_texts, making, read_times
 
 _CALLER = "main"
 """The function of a program that calls the kernel's."""
@@ -45,10 +47,17 @@ class Counted:
         return sum(step.instructions * step.times for step in self.steps)
 
 
-def way_to_count(accelerator: Accelerator) -> Executed | None:
-    """Return how the emulator of a description tells what it executes; None if it does not."""
-    runner = accelerator.toolchain.runner if accelerator.toolchain else ()
-    tool = catalogue().get(runner[0]) if runner else None
+def way_to_count(accelerator: Accelerator) -> Executed | Native | None:
+    """Return how the emulator of a description, or this machine, tells what it executes.
+
+    None if it does not.
+    """
+    tools = accelerator.toolchain
+    if tools is None or tools.measure:
+        return None
+    if not tools.runner:
+        return native_ways().get(platform.machine())
+    tool = catalogue().get(tools.runner[0])
     return tool.executed if tool else None
 
 
@@ -61,22 +70,31 @@ def count_instructions(
     """Run a kernel once as a program, and return what it executed between call and return.
 
     ``symbols`` are the sizes of extents without a value.  What prepares constants is left out.
-    ToolError if the description has no emulator that tells, or the program fails.
+    ToolError if nothing tells what programs of the description execute, or the program fails.
     """
-    executed = way_to_count(accelerator)
+    way = way_to_count(accelerator)
     tools = require_toolchain(accelerator)
-    if executed is None:
+    if way is None:
         message = f"what runs code of {accelerator.name} counts no instructions"
         raise ToolError(fail("E538", message))
     path = build_program(source, accelerator)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        more = tuple(word.replace("{log}", str(log)) for word in executed.arguments)
-        telling = replace(accelerator, toolchain=_with_runner(tools, more))
+        if isinstance(way, Native):
+            runner = making(way, Path(folder), source.entry, log)
+        else:
+            more = tuple(word.replace("{log}", str(log)) for word in way.arguments)
+            runner = (*tools.runner, *more)
+        telling = replace(accelerator, toolchain=replace(tools, runner=runner))
         outcome = run_program(path, source, telling, arrays, symbols or {}, seconds=600.0)
         if isinstance(outcome, Crash):
             raise ToolError(fail("E538", f"{source.entry} cannot be counted: {outcome.detail}"))
-        return _read(log, source.entry, executed, tools.runner[0] in executed.packets)
+        if isinstance(way, Executed):
+            return _read(log, source.entry, way, tools.runner[0] in way.packets)
+        times, texts = read_times(log, source.entry, way), listed_texts(path, way)
+        return Counted(
+            tuple(Step(at, 1, count, texts.get(at, "")) for at, count in sorted(times.items()))
+        )
 
 
 def spills(source: CSource, accelerator: Accelerator) -> str | None:
@@ -94,6 +112,20 @@ def spills(source: CSource, accelerator: Accelerator) -> str | None:
     return ", ".join(line["told"] for line in found if int(line["place"]) in inner)
 
 
+def on_stack(counted: Counted, accelerator: Accelerator) -> str | None:
+    """Return how many instructions of the inner loop read or write the stack, '' if none does.
+
+    The loop is what is executed at least half as often as anything else.  None if no text says it.
+    """
+    way = way_to_count(accelerator)
+    if not isinstance(way, Native):
+        return None
+    most = max(step.times for step in counted.steps)
+    inner = (step.text for step in counted.steps if 2 * step.times >= most)
+    found = sum(re.search(way.stack, text) is not None for text in inner)
+    return f"{found} spills or reloads" if found else ""
+
+
 def innermost_loops(text: str) -> frozenset[int]:
     """Return the numbers of the lines, counted from 1, that begin a loop with none inside."""
     found: set[int] = set()
@@ -109,10 +141,6 @@ def innermost_loops(text: str) -> frozenset[int]:
         while opened and opened[-1][0] >= depth:
             opened.pop()
     return frozenset(found)
-
-
-def _with_runner(tools: Toolchain, more: tuple[str, ...]) -> Toolchain:
-    return replace(tools, runner=(*tools.runner, *more))
 
 
 def _read(log: Path, entry: str, executed: Executed, packets: bool) -> Counted:

@@ -32,6 +32,10 @@ def module(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
         ("aarch64_neon", "f32", "fmla_f32", 0.35),
         # Results of 2 x 2, 8 products each: 35 for 800.
         ("aarch64_neon", "s8 to s32", "smmla", 0.04375),
+        # 9 x 3 results of 4 lanes; what is loaded to all lanes takes two instructions: 42 for 108.
+        ("mips_msa", "f32", "v_mac_f32", 42 / 108),
+        # 4 x 5 results of 16 lanes, each a product and a sum, and loads: 49 for 320.
+        ("x86_avx512", "s32", "vadd_s32", 49 / 320),
     ],
 )
 def test_the_fewest_follow_from_the_description(

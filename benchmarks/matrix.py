@@ -7,8 +7,8 @@
 A table for each target: the instruction of the statement that has most iterations, how much of it
 is used, what the whole call executes for each iteration of the kernel (a multiply-accumulate, for
 most), and the calls of the instruction alone if all of it were used.  Of targets that are simulated
-it has cycles instead.  Machines whose memories a program fills compute little that is stored as it is summed:
-of the kernels of tests/explicit theirs has those that they compute, too.
+it has cycles instead.  Machines whose memories a program fills store few types: their tables have
+those kernels of tests/explicit, too, that they compute.
 """
 
 import argparse

@@ -7,7 +7,8 @@
 A table for each target: the instruction of the statement that has most iterations, how much of it
 is used, what the whole call executes for each iteration of the kernel (a multiply-accumulate, for
 most), and the calls of the instruction alone if all of it were used.  Of targets that are simulated
-it has cycles instead.
+it has cycles instead.  Machines whose memories a program fills store few types: their tables have
+those kernels of tests/explicit, too, that they compute.
 """
 
 import argparse
@@ -24,7 +25,8 @@ from isamap.hw.load import load_hardware, shipped_names
 from isamap.hw.native import runnable
 from isamap.text.load import load_module
 
-KERNELS = Path(__file__).parents[1] / "tests" / "targets" / "kernels.ir"
+TESTS = Path(__file__).parents[1] / "tests"
+KERNELS, EXPLICIT = TESTS / "targets" / "kernels.ir", TESTS / "explicit"
 
 
 def main() -> int:
@@ -38,7 +40,7 @@ def main() -> int:
             lines = [f"### `{name}`", "", f"Not run here: {reason}."]
         else:
             rows = [_row(k.name, cell(k, machine)) for k in kernels if k.name in chosen]
-            lines = [*_head(machine), *rows]
+            lines = [*_head(machine), *rows, *(() if asked.kernels else _explicit(machine))]
         print("\n".join(lines), flush=True)
         if asked.markdown is not None:
             put(asked.markdown, f"matrix {name}", lines)
@@ -54,6 +56,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--trust", action="store_true", help="compile and run what is described")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables into FILE")
     return parser.parse_args()
+
+
+def _explicit(machine: Accelerator) -> list[str]:
+    """Return rows of the kernels for machines whose memories a program fills, if this is one."""
+    if machine.toolchain is not None or not machine.scratchpads:
+        return []
+    files = {path.stem: load_module(path).kernels for path in sorted(EXPLICIT.glob("*.ir"))}
+    own = [(f"{file}: {k.name}", cell(k, machine)) for file, found in files.items() for k in found]
+    return [_row(name, found) for name, found in own if found is not None]
 
 
 def _head(machine: Accelerator) -> list[str]:

@@ -1,11 +1,17 @@
 """What every test shares: Hypothesis profiles and golden files."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+INSTALLED = "ISAMAP_TOOLS_INSTALLED"
+"""The variable of the environment that says that no tool of another machine is missing."""
+
+FETCH = "isamap targets install"
+"""What a test that is skipped for want of a tool tells to do."""
 
 settings.register_profile("dev", max_examples=20, deadline=None)
 settings.register_profile(
@@ -31,6 +37,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write golden files instead of comparing with them; review the diff",
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where all tools were installed, what is skipped for want of one has failed."""
+    report = yield
+    if report.skipped and os.environ.get(INSTALLED) and FETCH in str(report.longrepr):
+        report.outcome = "failed"
+        report.longrepr = f"{INSTALLED} says that tools are there: {report.longrepr}"
+    return report
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import prod
 
-from isamap.diagnostics import NoMappingError
+from isamap.diagnostics import NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.ir.nodes import Kernel
@@ -39,7 +39,7 @@ def cell(kernel: Kernel, machine: Accelerator) -> Cell | None:
     """Map a kernel, count what it executes, and tell; None if nothing computes it."""
     try:
         result = map_kernel(kernel, machine, Options(prove=False))
-    except NoMappingError:
+    except (NoMappingError, ScheduleError):
         return None
     chosen = _main(result)
     entry = chosen.matching.needle.entry

@@ -101,3 +101,12 @@ def test_every_target_and_kernel_is_in_the_matrix() -> None:
         if "Not run here" not in table:
             rows = [line.split(" | ")[0].strip("| ") for line in table.splitlines()]
             assert [row for row in rows if row in kernels] == kernels, MATRIX
+
+
+@pytest.mark.parametrize("name", ["gemmini", "vta", "nvdla"])
+def test_what_accelerators_compute_is_in_the_matrix(name: str) -> None:
+    table = PAGE.read_text().partition(f"<!-- begin matrix {name} -->")[2].partition("<!-- end")[0]
+    rows = {line.split(" | ")[0].partition(": ")[2] for line in table.splitlines()}
+    assert rows >= {"gemm", "one", "convolution", "depthwise", "dilated", "grouped", "vector"}, (
+        MATRIX
+    )

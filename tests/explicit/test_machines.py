@@ -92,6 +92,16 @@ def test_a_bias_is_packed_where_whole_vectors_are_loaded() -> None:
     assert any(array.name == "D_packed" for array in report.result.lowered.arrays)
 
 
+def test_a_maximum_begins_with_the_least_sum() -> None:
+    text = """kernel pooling { in X : s32[7, 9, 19]  local T : s32[3, 4, 19]  out Y : s8[3, 4, 19]
+      for r in 0..3
+      for s in 0..3
+      T[p, q, c] max= X[2*p + r, 2*q + s, c]
+      Y[p, q, c] = s8(T[p, q, c]) }"""
+    (kernel,) = parse_module(text).kernels
+    assert instructions(computed(kernel, "vta")) == {"alu_least", "load_acc", "alu_max", "store"}
+
+
 def test_what_the_results_register_holds_is_not_overwritten_while_it_is_needed() -> None:
     text = """kernel twice { in A : s8[5, 16]  in B : s8[16, 16]  local C : s32[5, 16]
       out Y : s8[5, 16]

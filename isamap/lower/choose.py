@@ -145,22 +145,24 @@ def _possible(
     """Return the preferred alternatives joined, and those of each statement that are left.
 
     Results that no instruction takes to memory are counted on to be taken from registers by a later
-    statement.  Where none can, the mapping is of no use.
+    statement, and so are those of an earlier one that a statement can take only from there.  Where
+    that cannot be, the mapping is of no use.
     """
     while True:
         try:
             return _together(kernel, accelerator, ruled, producers, symbols, threads), ruled
         except ScheduleError as error:
-            unsaved = [
-                (number, preferred)
+            chosen = [
+                (number, preferred, next(a for a in found if a.schedule == preferred))
                 for number, found in enumerate(ruled)
                 for preferred in by_preference(found)[:1]
-                if any(a.schedule == preferred and not a.saved for a in found)
             ]
-            if not unsaved:
+            unsaved = [(n, preferred) for n, preferred, a in chosen if not a.saved]
+            within = [(n, preferred) for n, preferred, a in chosen if a.estimate is None]
+            if not (unsaved or within):
                 raise
             reason = error.diagnostics[0].message
-        number, preferred = unsaved[0]
+        number, preferred = (unsaved or within)[0]
         ruled = list(ruled)
         ruled[number] = tuple(
             replace(a, schedule=None, estimate=None, reason=reason)

@@ -92,6 +92,7 @@ class _Reader:
         self.after: list[Statement] = []
         self.literals: dict[str, Literal] = {}
         self.renamed: dict[str, str] = {}
+        self.turned: dict[str, tuple[int | None, ...]] = {}
         self.statements = [self._bound(zero_based(s)) for s in self.instruction.statements]
 
     def _bound(self, statement: Statement) -> Statement:
@@ -164,10 +165,12 @@ class _Reader:
         strides = _strides(last, self.extents)
         for other in group:
             extents = tuple(e.substitute(self.extents) for e in other.shape)
-            if extents != shape or _strides(other, self.extents) != strides:
+            turned = _along(extents, _strides(other, self.extents), shape, strides)
+            if turned is None:
                 text = f"operands {last.name} and {other.name} lie in one place, differently"
                 raise UnservedError(text)
             self.renamed[other.name] = last.name
+            self.turned[other.name] = turned
         role: Role = "inout" if len(group) > 1 else last.role
         layout = _dense(shape, strides) or _nested(shape, strides, sure=role != "in")
         if layout is None and role == "in":
@@ -256,6 +259,9 @@ class _Reader:
                 if buffer in self.literals:
                     return self.literals[buffer]
                 name = self.renamed.get(buffer, buffer)
+                if buffer in self.turned:
+                    order = self.turned[buffer]
+                    indices = tuple(const(0) if d is None else indices[d] for d in order)
                 layout = self.layouts.get(name)
                 own = indices if layout is None else layout.indices(indices)
                 return replace(expr, buffer=name, indices=own)
@@ -278,6 +284,30 @@ def _strides(operand: Buffer, values: Mapping[str, Index]) -> tuple[Index, ...]:
         const(0) if extent.substitute(values) == const(1) else pitch.substitute(values)
         for extent, pitch in zip(operand.shape, found, strict=True)
     )
+
+
+def _along(
+    extents: Sequence[Index],
+    pitches: Sequence[Index],
+    shape: Sequence[Index],
+    strides: Sequence[Index],
+) -> tuple[int | None, ...] | None:
+    """Return the dimension of an operand along each of another one in the same place.
+
+    None along those of one element; None at all if the two have their elements differently.
+    """
+    if (tuple(extents), tuple(pitches)) == (tuple(shape), tuple(strides)):
+        return tuple(range(len(shape)))
+    rest = [d for d, extent in enumerate(extents) if extent != const(1)]
+    found: list[int | None] = []
+    for extent, stride in zip(shape, strides, strict=True):
+        if extent == const(1):
+            found.append(None)
+        elif rest and (extents[rest[0]], pitches[rest[0]]) == (extent, stride):
+            found.append(rest.pop(0))
+        else:
+            return None
+    return None if rest else tuple(found)
 
 
 def _dense(shape: tuple[Index, ...], strides: tuple[Index, ...]) -> _Layout | None:

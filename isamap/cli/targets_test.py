@@ -54,7 +54,7 @@ Examples
     "--samples",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Operand sets of each instruction, a tenth of what is inherited.  [default: 10000]",
+    help="Operand sets of each instruction.  [default: 10000]",
 )
 @click.option("--seed", metavar="S", type=int, default=0, help="Other operands.  [default: 0]")
 @click.option("--own", is_flag=True, help="Not the instructions of extended descriptions.")
@@ -64,7 +64,7 @@ Examples
     "--markdown",
     metavar="FILE",
     type=click.Path(dir_okay=False, exists=True, path_type=Path),
-    help="Write tables between the marks in FILE.",
+    help="Write tables between the marks in FILE; others' stay.",
 )
 def command(
     names: tuple[str, ...],
@@ -105,7 +105,7 @@ def command(
             if isinstance(result, Untested):
                 click.echo(f"{result.machine.name}: not tested here: {result.reason}")
     if markdown is not None:
-        write_tables(markdown, results)
+        write_tables(markdown, results, everything)
     return 0 if all(isinstance(r, Untested) or r.ok for r in results) else _DIFFERS
 
 

@@ -1,5 +1,6 @@
 """The results of differential tests as a page of the documentation."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,11 @@ from isamap.targets.test import Outcome, compiler_version, runner_version
 BEGIN, END = "<!-- begin proof -->", "<!-- end proof -->"
 """The lines between which a file has the tables."""
 
+_HEAD = (
+    "| target | compiled by | run on | instructions | inherited | operand sets | result |",
+    "|---|---|---|---:|---:|---:|---|",
+)
+
 _MANY = 20
 """Forms of an instruction that are named one by one."""
 
@@ -25,40 +31,49 @@ class Untested:
     reason: str
 
 
-def write_tables(path: Path, results: Sequence[Outcome | Untested]) -> None:
-    """Replace what stands between the two marks of a file.  IsamapError if it has none."""
+def write_tables(path: Path, results: Sequence[Outcome | Untested], alone: bool = True) -> None:
+    """Write tables between the two marks of a file: ``alone``, or beside those of other targets.
+
+    IsamapError if the file has no marks.
+    """
     text = path.read_text(encoding="utf-8")
     before, begin, rest = text.partition(f"{BEGIN}\n")
-    _, end, after = rest.partition(END)
+    old, end, after = rest.partition(END)
     if not begin or not end:
         raise IsamapError(fail("E535", f"{path} has no lines '{BEGIN}' and '{END}'"))
-    path.write_text(f"{before}{begin}\n{markdown(results)}\n{end}{after}", encoding="utf-8")
-
-
-def markdown(results: Sequence[Outcome | Untested]) -> str:
-    """Return a table of the targets, and one of the instructions of each."""
-    lines = [
-        "| target | compiled by | run on | instructions | inherited | operand sets | result |",
-        "|---|---|---|---:|---:|---:|---|",
-        *(_row(result) for result in results),
-    ]
+    rows, lists = ({}, {}) if alone else _written(old)
     for result in results:
         name = result.name if isinstance(result, Outcome) else result.machine.name
-        if name != split_name(name)[0]:
-            continue  # another size of what is listed already
-        own, inherited = _listed(result)
-        lines += [
-            "",
-            f"<details><summary>{name}: {len(own)} instructions</summary>",
-            "",
-            "| instruction | forms | operand sets | extents | result |",
-            "|---|---|---:|---:|---|",
-            *(_group(found) for found in _groups(own).values()),
-            *(_inherited(origin, found) for origin, found in _origins(inherited).items()),
-            "",
-            "</details>",
-        ]
-    return "\n".join(lines) + "\n"
+        rows[name] = _row(result)
+        if name == split_name(name)[0]:  # not another size of what is listed already
+            lists[name] = _list(name, result)
+    body = [*_HEAD, *(rows[n] for n in sorted(rows)), *(lists[n] for n in sorted(lists))]
+    path.write_text("\n".join([f"{before}{begin}", *body, f"\n{end}{after}"]), encoding="utf-8")
+
+
+def _written(text: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the rows of targets and the lists of instructions that tables have, by name."""
+    first, *rest = text.split("\n<details><summary>")
+    rows = re.findall(r"^(\| `([^`]+)` \|.*)$", first, re.MULTILINE)
+    lists = {part.partition(":")[0]: f"\n<details><summary>{part.rstrip()}" for part in rest}
+    return {name: row for row, name in rows}, lists
+
+
+def _list(name: str, result: Outcome | Untested) -> str:
+    """Return the table of a target's instructions."""
+    own, inherited = _listed(result)
+    lines = [
+        "",
+        f"<details><summary>{name}: {len(own)} instructions</summary>",
+        "",
+        "| instruction | forms | operand sets | extents | result |",
+        "|---|---|---:|---:|---|",
+        *(_group(found) for found in _groups(own).values()),
+        *(_inherited(origin, found) for origin, found in _origins(inherited).items()),
+        "",
+        "</details>",
+    ]
+    return "\n".join(lines)
 
 
 def verdict(findings: Iterable[Finding]) -> str:

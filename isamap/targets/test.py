@@ -19,9 +19,6 @@ from isamap.targets.state import Needed, needed, with_version
 
 Tell = Callable[[str], None]
 
-_SHARE, _LEAST = 10, 100
-"""What is inherited is tested on such a part of the sets, or so many."""
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -92,10 +89,9 @@ def check_target(
 ) -> Outcome:
     """Execute instructions of a description and compare them with what their statements say.
 
-    All of them: what is inherited may have another compiler here, and another machine; it is
-    tested on a tenth of the ``samples``.  With ``own`` only those of its own file; or those called
-    ``instruction`` (a name, with or without the types bound to it).  ``faults`` are the recorded
-    ones unless they are given.
+    All of them: what is inherited may have another compiler here, and another machine.  With
+    ``own`` only those of its own file; or those called ``instruction`` (a name, with or without the
+    types bound to it).  ``faults`` are the recorded ones unless they are given.
     ToolError if it cannot be run here, or has no such instruction.
     """
     tools = needed(machine)
@@ -105,19 +101,15 @@ def check_target(
         hint = install_command(machine) if lacking else None
         raise ToolError(fail("E533", f"'{machine.name}' cannot be tested here: {told}", hint=hint))
     entries = _chosen(machine, instruction, own)
-    names = {entry.name for entry in entries}
-    chosen = {e.name for e in (machine.own_entries if instruction is None else entries)}
-    fewer = max(min(samples, _LEAST), samples // _SHARE)
     known = tuple(recorded_faults() if faults is None else faults)
     deviations = {
         e.name: found
         for e in machine.entries
         if (found := deviation_of(e, known_faults(e, machine, tools, known))) is not None
     }
-    findings: list[Finding] = []
-    for sets, some in ((samples, names & chosen), (fewer, names - chosen)):
-        wanted = [entry.name for entry in entries if entry.name in some]
-        findings += probe(machine, wanted, sets, seed, tell, folder, deviations)
+    first = {entry.name for entry in machine.own_entries}
+    wanted = sorted((entry.name for entry in entries), key=lambda name: name not in first)
+    findings = probe(machine, wanted, samples, seed, tell, folder, deviations)
     assert machine.toolchain is not None
     return Outcome(
         machine.name,

@@ -93,3 +93,19 @@ def test_a_page_without_marks_is_refused(tmp_path: Path) -> None:
     path.write_text("nothing\n")
     with pytest.raises(IsamapError, match="E535"):
         write_tables(path, [])
+
+
+def test_tables_of_one_target_stay_beside_those_of_others(tmp_path: Path) -> None:
+    def tested(name: str, status: str) -> Outcome:
+        return Outcome(name, "cc", "", (), 5, 0, (finding("add_f32", status),))
+
+    path = tmp_path / "page.md"
+    path.write_text(f"{BEGIN}\n{END}\n")
+    write_tables(path, [tested("mine", "wrong"), tested("yours", "right")])
+    write_tables(path, [tested("mine", "right"), tested("a", "right")], alone=False)
+    apart = path.read_text()
+    every_one = [tested("a", "right"), tested("mine", "right"), tested("yours", "right")]
+    write_tables(path, every_one)
+    assert path.read_text() == apart
+    assert apart.count("| 1 right |") == 0
+    assert apart.count("| right |") == 6

@@ -5,7 +5,10 @@ Z3 is imported on first use because that takes 0.1 s.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import z3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +42,8 @@ def ask(
         solver.set("timeout", milliseconds)
     else:
         solver.set("rlimit", steps)
-    solver.from_string("\n".join(lines))
-    verdict = solver.check()
-    if verdict == z3.unsat:
-        return Answer("unsat", {})
-    if verdict != z3.sat:
-        return Answer("unknown", {}, solver.reason_unknown())
+    if (none := _without_model(solver, lines)) is not None:
+        return none
     model = solver.model()
     values = {name: model.eval(z3.Int(name), model_completion=True) for name in declared}
     return Answer("sat", {name: value.as_long() for name, value in values.items()})
@@ -64,12 +63,21 @@ def ask_choices(names: Iterable[str], assertions: Iterable[str], steps: int) -> 
     lines += [f"(assert {assertion})" for assertion in assertions]
     solver = z3.SolverFor("QF_FD")
     solver.set("rlimit", steps)
-    solver.from_string("\n".join(lines))
-    verdict = solver.check()
-    if verdict == z3.unsat:
-        return Answer("unsat", {})
-    if verdict != z3.sat:
-        return Answer("unknown", {}, solver.reason_unknown())
+    if (none := _without_model(solver, lines)) is not None:
+        return none
     model = solver.model()
     true = {name: z3.is_true(model.eval(z3.Bool(name), model_completion=True)) for name in declared}
     return Answer("sat", {name: int(value) for name, value in true.items()})
+
+
+def _without_model(solver: "z3.Solver", lines: Iterable[str]) -> Answer | None:
+    """Return the answer where a script has no model, None where the solver has one of it."""
+    import z3
+
+    solver.from_string("\n".join(lines))
+    verdict = solver.check()
+    if verdict == z3.sat:
+        return None
+    if verdict == z3.unsat:
+        return Answer("unsat", {})
+    return Answer("unknown", {}, solver.reason_unknown())

@@ -4,7 +4,7 @@ from typing import assert_never
 
 from isamap.emit import names
 from isamap.emit.copies import copy_function
-from isamap.emit.expressions import Env, conjunction, text
+from isamap.emit.expressions import Env, conjunction, loop_head, text
 from isamap.emit.liveness import calls, registers_used
 from isamap.emit.templates import Machine, call_lines, prefetch_line, setting_lines
 from isamap.emit.together import Together, meet
@@ -83,8 +83,9 @@ class Body:
             case Call():
                 self.put(*call_lines(node, self.machine, env))
             case Loop():
-                self.put(*unrolling(node, self.machine), f"{_for(node, env)} {{")
-                self._block(node.body, env.with_counter(node.counter, node.count))
+                inner = env.with_counter(node.counter, node.count)
+                self.put(*unrolling(node, self.machine), f"{_all(node, inner)} {{")
+                self._block(node.body, inner)
                 self.put("}")
             case Guard():
                 self._guard(node, env)
@@ -129,9 +130,9 @@ class Body:
                 self._block(node.body, env.with_counter(node.counter, node.count))
                 self.put("}")
             case Loop():
-                self.put(f"{_for(node, env)} {{")
-                self.depth += 1
                 inner = env.with_counter(node.counter, node.count)
+                self.put(f"{_all(node, inner)} {{")
+                self.depth += 1
                 self._shared_nodes(node.body, inner, together)
                 touched = together.touched(*node.body)
                 if meet(touched, touched):
@@ -206,20 +207,18 @@ def fence_lines(nodes: tuple[Node, ...], machine: Machine) -> tuple[str, ...]:
     return (fence.strip(),)
 
 
-def _for(loop: Loop, env: Env) -> str:
-    variable = names.counter(loop.counter)
-    count = text(loop.count, env)
-    kind = env.with_counter(loop.counter, loop.count).kind(loop.counter)
-    return f"for ({kind} {variable} = 0; {variable} < {count}; ++{variable})"
+def _all(loop: Loop, env: Env) -> str:
+    """Return the head of the loop over all iterations; ``env`` is that of its body."""
+    return loop_head(loop.counter, "0", text(loop.count, env), env)
 
 
 def _share(loop: Loop, env: Env) -> tuple[str, str, str]:
     """Return the heads of the loops over the iterations that a thread takes."""
-    variable, turn = names.counter(loop.counter), f"turn_{names.mangle(loop.counter)}"
+    turn = f"turn_{names.mangle(loop.counter)}"
     count = text(loop.count, env)
-    kind = env.with_counter(loop.counter, loop.count).kind(loop.counter)
+    inner = env.with_counter(loop.counter, loop.count)
     return (
         f"for (struct isamap_turn {turn} = isamap_at({count}, loops, thread, threads);",
         f"     isamap_take(&{turn});)",
-        f"for ({kind} {variable} = {turn}.from; {variable} < {turn}.past; ++{variable}) {{",
+        f"{loop_head(loop.counter, f'{turn}.from', f'{turn}.past', inner)} {{",
     )

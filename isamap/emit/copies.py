@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from isamap.emit import literals, names
-from isamap.emit.expressions import Env, conjunction, text
+from isamap.emit.expressions import Env, conjunction, loop_head, text
 from isamap.emit.header import wrapped
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, var
@@ -125,7 +125,7 @@ class _Body:
                 self._put(f"{self._target(env)} = {self.fill};")
             case ((name, count), *rest):
                 inner = env.with_counter(name, count)
-                self._open(f"for ({_header(name, '0', text(count, env), inner)})")
+                self._open(loop_head(name, "0", text(count, env), inner))
                 self._filled(tuple(rest), inner)
                 self._close()
 
@@ -194,7 +194,7 @@ class _Body:
             return
         (name, count), rest = loops[0], loops[1:]
         inner = env.with_counter(name, count)
-        self._open(f"for ({_header(name, first, past, inner)})")
+        self._open(loop_head(name, first, past, inner))
         self._filled(rest, inner)
         self._close()
 
@@ -219,7 +219,7 @@ class _Body:
             self._put(f"memcpy({target}, {source},")
             self._put(f"       (size_t){length} * {self.size});")
             return
-        self._open(f"for ({_header(name, first, past, inner)})")
+        self._open(loop_head(name, first, past, inner))
         self._copied(rest, pending, inner)
         self._close()
 
@@ -242,12 +242,6 @@ class _Body:
         start = offset.substitute({name: 0}) if env.integers[name] == "0" else offset
         pointer = names.buffer(buffer)
         return f"{pointer} + {text(start, env)}" if start.terms else pointer
-
-
-def _header(name: str, first: str, past: str, env: Env) -> str:
-    """Return the head of a loop; ``env`` is that of its body."""
-    variable, kind = names.counter(name), env.kind(name)
-    return f"{kind} {variable} = {first}; {variable} < {past}; ++{variable}"
 
 
 def _is_end(condition: Index, name: str) -> bool:

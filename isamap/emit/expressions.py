@@ -65,6 +65,12 @@ class Env:
         )
 
 
+def loop_head(counter: str, first: str, past: str, env: Env) -> str:
+    """Return the head of a loop over ``first .. past`` in C; ``env`` is that of its body."""
+    variable = env.integers[counter]
+    return f"for ({env.kind(counter)} {variable} = {first}; {variable} < {past}; ++{variable})"
+
+
 def text(index: Index, env: Env) -> str:
     """Return the expression in C, without parentheses around it."""
     if not index.terms:

@@ -68,10 +68,6 @@ def fit_or_why(
     limits: dict[str, int] = {}
     pitches: dict[str, Index] = {}
     counted: set[str] = set()
-    whole = {
-        dim: packed or not fragment.has_dead(dim) or _spares(fragment, dim, reference, storing)
-        for dim in range(len(axes))
-    }
     sure = _sure(entry, operand, access, axes, fragment, packed)
     if any(not index.is_linear_in(axes) or index.offset for index in access.indices):
         return f"an index of {name} is not a plain sum of axes"
@@ -81,6 +77,7 @@ def fit_or_why(
         own = const(0)
         for index, pitch in zip(access.indices, declared, strict=True):
             own += index.coefficient(axis) * pitch.substitute(sure)
+        whole = packed or not fragment.has_dead(dim) or _spares(fragment, dim, reference, storing)
         reach = fragment.shape[dim] if packed else fragment.extent(dim)
         wanted = const(reference.dense_pitch(dim)) if packed else reference.stride(fragment, dim)
         if wanted is None:
@@ -89,7 +86,7 @@ def fit_or_why(
             return f"{array} lies with pitch {wanted} along {axis}, {name} with {own}"
         limit = _limit(operand, access, axis)
         ends = limit is not None and _ends_at(entry, axis, limit)
-        if not whole[dim]:
+        if not whole:
             if not _is_rectangular(fragment, dim):
                 return f"the elements in use along {axis} are not its first ones"
             if own.constant == 0 and not storing:

@@ -5,6 +5,7 @@ counter become the ends of an interval, the others are tested as far out as they
 what remains is a plain loop or a call of ``memcpy``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -210,25 +211,36 @@ class _Body:
         """Copy the rows ``first .. past``; ``count`` is their number if it is no variable."""
         (name, extent), rest = loops[0], loops[1:]
         inner = env.with_counter(name, extent)
-        if not rest and not pending and self._is_row_of_bytes(name, count):
+        piece = None if pending else self._run(loops)
+        if piece is not None and not _is_short(count, piece):
             start = replace(inner, integers={**inner.integers, name: first})
-            source = self._address(self.copy.source, self.copy.source_offset, name, start)
-            target = self._address(self.copy.target, self.copy.target_offset, name, start)
+            zero = [n for n, _ in loops if n != name or first == "0"]
+            source = self._address(self.copy.source, self.copy.source_offset, zero, start)
+            target = self._address(self.copy.target, self.copy.target_offset, zero, start)
             length = past if first == "0" else f"{past} - {first}"
             length = length if length.isidentifier() or length.isdigit() else f"({length})"
+            times = "" if piece == 1 else f" * {piece}"
             self._put(f"memcpy({target}, {source},")
-            self._put(f"       (size_t){length} * {self.size});")
+            self._put(f"       (size_t){length}{times} * {self.size});")
             return
         self._open(loop_head(name, first, past, inner))
         self._copied(rest, pending, inner)
         self._close()
 
-    def _is_row_of_bytes(self, name: str, count: Index | None) -> bool:
-        short = count is not None and count.constant is not None and count.constant < _SHORT
-        return not short and all(
-            offset.is_linear_in([name]) and offset.coefficient(name).constant == 1
-            for offset in (self.copy.target_offset, self.copy.source_offset)
-        )
+    def _run(self, loops: Loops) -> int | None:
+        """Return the elements that an iteration of the outermost loop copies, if they follow each
+        other and the next iteration's follow them, there and here; None if they do not."""
+        piece = 1
+        for n, (name, count) in enumerate(reversed(loops)):
+            for offset in (self.copy.target_offset, self.copy.source_offset):
+                if not (offset.is_linear_in([name]) and offset.coefficient(name).constant == piece):
+                    return None
+            if n == len(loops) - 1:
+                return piece
+            if count.constant is None:
+                return None
+            piece *= count.constant
+        return None
 
     def _source(self, env: Env) -> str:
         assert self.copy.source is not None
@@ -237,11 +249,16 @@ class _Body:
     def _target(self, env: Env) -> str:
         return f"{names.buffer(self.copy.target)}[{text(self.copy.target_offset, env)}]"
 
-    def _address(self, buffer: str | None, offset: Index, name: str, env: Env) -> str:
+    def _address(self, buffer: str | None, offset: Index, zero: Sequence[str], env: Env) -> str:
         assert buffer is not None
-        start = offset.substitute({name: 0}) if env.integers[name] == "0" else offset
+        start = offset.substitute(dict.fromkeys(zero, 0))
         pointer = names.buffer(buffer)
         return f"{pointer} + {text(start, env)}" if start.terms else pointer
+
+
+def _is_short(count: Index | None, piece: int) -> bool:
+    """Return whether so many pieces are fewer elements than a call is worth."""
+    return count is not None and count.constant is not None and count.constant * piece < _SHORT
 
 
 def _is_end(condition: Index, name: str) -> bool:

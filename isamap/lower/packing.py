@@ -1,6 +1,6 @@
 """Copies that bring operands into the layouts of :mod:`isamap.mapping.fragments.layout`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from isamap.ir.box import is_nonnegative
@@ -14,8 +14,13 @@ from isamap.mapping.fragments.layout import PackedLayout, PaddedLayout, PlacedDi
 from isamap.mapping.tiles.operand import is_simple
 
 
-def padded_copy(context: Context, layout: PaddedLayout) -> Copy:
-    """Return the copy that fills a padded layout, padding values included."""
+def padded_copy(
+    context: Context, layout: PaddedLayout, is_inside: Callable[[Index], bool] = is_nonnegative
+) -> Copy:
+    """Return the copy that fills a padded layout, padding values included.
+
+    ``is_inside`` tells of what is known never to be negative.
+    """
     buffer = context.buffers[layout.access.buffer]
     counters = [context.unique(f"{layout.array}_{d}") for d in range(len(layout.shape))]
     names = [var(c) for c in counters]
@@ -24,9 +29,9 @@ def padded_copy(context: Context, layout: PaddedLayout) -> Copy:
     for index, low, extent, size in zip(
         source, layout.low, layout.shape, buffer.shape, strict=True
     ):
-        if not is_nonnegative(low):
+        if not is_inside(low):
             conditions.append(index)
-        if not is_nonnegative(size - low - extent):
+        if not is_inside(size - low - extent):
             conditions.append(size - 1 - index)
     return Copy(
         tuple(zip(counters, layout.shape, strict=True)),

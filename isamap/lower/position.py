@@ -52,6 +52,11 @@ class Position:
                 left.append(condition)
         return tuple(left)
 
+    def is_nonnegative(self, index: Index) -> bool:
+        """Return whether an expression in counters and symbols is known never to be negative."""
+        bounds = index.bounds(self.ranges)
+        return bounds is not None and bounds[0] >= 0
+
     def partial(self, tile: Mapping[str, int]) -> frozenset[str]:
         """Return the variables of which less than a tile is alive."""
         return frozenset(v for v, extent in tile.items() if self.live[v] != const(extent))

@@ -16,7 +16,13 @@ from isamap.lower.packing import gathering_copies, packing_copies, padded_copy
 from isamap.lower.position import Position
 from isamap.mapping.fragments.fit import Fit, fit_or_why
 from isamap.mapping.fragments.fragment import Fragment, Reference
-from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit, direct, padded
+from isamap.mapping.fragments.layout import (
+    PackedLayout,
+    PaddedLayout,
+    PlacedDigit,
+    direct,
+    padded,
+)
 from isamap.mapping.fragments.steps import FromImmediate, FromMemory, Source, Step, Store
 from isamap.mapping.fragments.unreachable import missing
 from isamap.mapping.laws.filler import fillers
@@ -66,6 +72,7 @@ class StatementLowering:
         self._later: list[tuple[int, str, Access]] = []
         self._kinds: dict[tuple[str, Access], Treatment] = {}
         self._rooms: dict[tuple[str, Access], str] = {}
+        self._pitches: dict[tuple[str, Access], int] = {}
         self.references = self._references()
         self.output = self._output()
         check_scatter(self.statement, schedule, self.tile, self.block)
@@ -124,30 +131,38 @@ class StatementLowering:
         )
         if treatment == "direct":
             return found
+        later = (operand, access) in {(o, a) for _, o, a in self._later}
+        if treatment == "padded" and later and found.guards:
+            self._pitches[operand, access] = pitch
+            return self._padding(access, pitch).reference()
         own = operand if treatment == "padded" else None
         found = self.unguarded(access, found, own, pitch)
-        if treatment == "padded" or (operand, access) in {(o, a) for _, o, a in self._later}:
+        if treatment == "padded" or later:
             return found
         return self._packed(operand, access, found)
 
     def _check_inside(
         self, operand: str, access: Access, treatment: str, depth: int, is_gathered: bool
     ) -> None:
-        """Refuse to pack inside loops what is not packed, or where there are not as many."""
-        if treatment not in ("packed", "repeated") or is_gathered:
-            raise bad(f"{access.buffer} is packed inside loops, and operand '{operand}' is not")
+        """Refuse to copy inside loops what is not copied, or where there are not as many."""
+        if treatment == "direct" or is_gathered:
+            raise bad(f"{access.buffer} is copied inside loops, and operand '{operand}' is not")
         if not 0 < depth <= len(self.schedule.levels):
             count = len(self.schedule.levels)
-            raise bad(f"{access.buffer} is packed inside {depth} loops, and there are {count}")
+            raise bad(f"{access.buffer} is copied inside {depth} loops, and there are {count}")
 
     def packs(self, depth: int, here: Position) -> tuple[Copy, ...]:
-        """Return the copies that pack operands inside so many loops, of what is alive there.
+        """Return the copies that are made of operands inside so many loops, of what is alive there.
 
         From then on the operands are found in these copies.
         """
         copies: list[Copy] = []
         for at, operand, access in self._later:
-            if at == depth:
+            if at != depth:
+                continue
+            if self._kinds[operand, access] == "padded":
+                copies += self._padded_here(operand, access, depth, here)
+            else:
                 copies += self._packed_here(operand, access, depth, here)
         return tuple(copies)
 
@@ -163,13 +178,34 @@ class StatementLowering:
         source = replace(unpacked, offset=unpacked.offset.substitute(moved))
         found = layout.reference()
         back = {v: var(v) - here.origin[v] for v in self.extents}
-        found = replace(found, offset=found.offset.substitute(back))
-        self.references[operand][access] = found
-        self._steps = {key: step for key, step in self._steps.items() if key[0] != operand}
+        self._found_here(
+            operand, access, replace(found, offset=found.offset.substitute(back))
+        )
         return packing_copies(self.context, layout, source)
 
+    def _padded_here(
+        self, operand: str, access: Access, depth: int, here: Position
+    ) -> tuple[Copy, ...]:
+        if (operand, access) not in self._pitches:
+            return ()  # it never leaves its buffer
+        moved = {v: here.origin[v] + var(v) for v in self.extents}
+        there = replace(access, indices=tuple(i.substitute(moved) for i in access.indices))
+        layout = padded(access.buffer, there, here.live)
+        if layout is None:
+            raise bad(f"the reach of {access.buffer} inside {depth} loops has no closed form")
+        array = self._room(operand, access, depth)
+        pitch = self._pitches[operand, access]
+        layout = replace(layout, array=array, access=access, pitch=pitch)
+        self._found_here(operand, access, layout.reference())
+        return (padded_copy(self.context, layout, here.is_nonnegative),)
+
+    def _found_here(self, operand: str, access: Access, reference: Reference) -> None:
+        """From now on an operand's access finds its elements there."""
+        self.references[operand][access] = reference
+        self._steps = {key: step for key, step in self._steps.items() if key[0] != operand}
+
     def _room(self, operand: str, access: Access, depth: int) -> str:
-        """Return the array for what is packed inside so many loops: each thread's own if threads
+        """Return the array for what is copied inside so many loops: each thread's own if threads
         share one of them.
         """
         if (operand, access) not in self._rooms:
@@ -179,12 +215,25 @@ class StatementLowering:
                 v: extent if v not in steps else const(min(steps[v], extent.constant or steps[v]))
                 for v, extent in self.extents.items()
             }
-            layout = self._packed_layout(operand, access, extents)
-            assert layout is not None, "it was packed already"
+            array, size = self._copy_size(operand, access, extents)
             private = any(level.parallel for level in outer)
-            name = self.context.workspace(layout.array, access.dtype, layout.size(), private)
+            name = self.context.workspace(array, access.dtype, size, private)
             self._rooms[operand, access] = name
         return self._rooms[operand, access]
+
+    def _copy_size(
+        self, operand: str, access: Access, extents: Mapping[str, Index]
+    ) -> tuple[str, Index]:
+        """Return the name of a copy for so many iterations of each variable, and its elements."""
+        if self._kinds[operand, access] != "padded":
+            packed_ = self._packed_layout(operand, access, extents)
+            assert packed_ is not None, "it was packed already"
+            return packed_.array, packed_.size()
+        layout = self._padding(access, self._pitches[operand, access], extents)
+        return layout.array, product(layout.room) + self._spare(operand, layout)
+
+    def _spare(self, operand: str, layout: PaddedLayout) -> Index:
+        return spare_rows(self.mapping, operand, layout.reference(), self.extents)
 
     def unguarded(
         self, access: Access, found: Reference, operand: str | None = None, pitch: int = 0
@@ -193,22 +242,28 @@ class StatementLowering:
 
         Whole fragments of an ``operand`` may be read there; ``pitch`` is that of a padded copy.
         """
-        buffer = self.context.buffers[access.buffer]
         if found.guards:
-            layout = padded(f"{buffer.name}_padded", access, self.extents)
-            if layout is None:
-                raise bad(f"the reach of {buffer.name} has no closed form: it cannot be padded")
-            length = layout.shape[-1].constant if layout.shape else None
-            if pitch and (length is None or length > pitch):
-                raise bad(f"rows of {buffer.name}_padded are longer than {pitch} elements")
-            layout = replace(layout, pitch=pitch)
+            layout = self._padding(access, pitch)
             size = product(layout.room)
             if operand is not None:
-                size += spare_rows(self.mapping, operand, layout.reference(), self.extents)
+                size += self._spare(operand, layout)
             layout = replace(layout, array=self.context.workspace(layout.array, access.dtype, size))
             self.copies.append(padded_copy(self.context, layout))
             found = layout.reference()
         return found
+
+    def _padding(
+        self, access: Access, pitch: int, extents: Mapping[str, Index] | None = None
+    ) -> PaddedLayout:
+        """Return the padded copy for all iterations, or for so many of each variable."""
+        array = f"{access.buffer}_padded"
+        layout = padded(array, access, self.extents if extents is None else extents)
+        if layout is None:
+            raise bad(f"the reach of {access.buffer} has no closed form: it cannot be padded")
+        length = layout.shape[-1].constant if layout.shape else None
+        if pitch and (length is None or length > pitch):
+            raise bad(f"rows of {array} are longer than {pitch} elements")
+        return replace(layout, pitch=pitch)
 
     def _gathered(self, operand: str, places: Sequence[tuple[str, Expr]]) -> Reference:
         """Return where an operand lies that is packed from what several places want."""

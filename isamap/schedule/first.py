@@ -21,7 +21,7 @@ from isamap.mapping.tiles.shared import brought
 from isamap.schedule.copied import pack_aliased, pack_reused, pack_scattered
 from isamap.schedule.cut import cut
 from isamap.schedule.flows import Flow, early_flows
-from isamap.schedule.inside import packed_inside
+from isamap.schedule.inside import copied_inside
 from isamap.schedule.schedule import Early, Level, StatementSchedule, Treatment
 from isamap.schedule.shape import (
     Shape,
@@ -87,7 +87,7 @@ def with_levels(
     accelerator: Accelerator,
 ) -> StatementSchedule:
     """Return a schedule of these loops; where to pack and what to ask for ahead is by the rules."""
-    inside = packed_inside(shape, levels, chosen, treatments)
+    inside = copied_inside(shape, levels, chosen, treatments)
     block = block_of(shape, levels)
     early = first_early(shape, block, levels, chosen, far, accelerator)
     pitches = treatments.pitches(shape.mapping, chosen)

@@ -1,31 +1,38 @@
-"""Where operands are packed: inside the outer loops that choose what of them is needed."""
+"""Where operands are copied: inside the outer loops that choose what of them is needed."""
 
+from collections.abc import Mapping as Dict
 from collections.abc import Sequence
 from math import prod
 
+from isamap.ir.index import const
+from isamap.ir.nodes import Access
+from isamap.mapping.fragments.layout import padded
 from isamap.schedule.schedule import Level, Treatment
 from isamap.schedule.shape import Shape
-from isamap.schedule.treatment import PACKED, Treatments, inputs
+from isamap.schedule.treatment import COPIED, Treatments, inputs
 
 LEAST = 1024
 """Elements of a piece below which its copies cost more than what they save."""
 
+TWICE = 1.1
+"""How many times the elements of a padded copy may be copied where its pieces overlap."""
 
-def packed_inside(
+
+def copied_inside(
     shape: Shape, levels: Sequence[Level], kinds: Sequence[Treatment], treatments: Treatments
 ) -> tuple[int, ...]:
-    """Return for each access inside how many levels it is packed; 0 before all of them.
+    """Return for each access inside how many levels it is copied; 0 before all of them.
 
     That is the outermost levels over variables that the access depends on: each of its elements is
-    packed once, as it would be before all loops, and is used while it is still in a cache.
-    Constants are packed ahead of all calls instead, and what is gathered from several places in one
-    piece.
+    copied once, as it would be before all loops, and is used while it is still in a cache.
+    Windows of padded copies overlap, and so these are made inside fewer levels.  Constants are
+    copied ahead of all calls instead, and what is gathered from several places in one piece.
     """
     found = []
     for n, (operand, access) in enumerate(inputs(shape.mapping)):
         depth = 0
         buffer = treatments.buffers[access.buffer]
-        if kinds[n] in PACKED and buffer.role != "const" and not treatments.is_gathered(operand):
+        if kinds[n] in COPIED and buffer.role != "const" and not treatments.is_gathered(operand):
             used = frozenset().union(*(i.names for i in access.indices)) & shape.extents.keys()
             left = dict(shape.extents)
             for level in levels:
@@ -34,6 +41,26 @@ def packed_inside(
                 left[level.variable] = level.step
                 if prod(left[v] for v in used) < LEAST:
                     break
+                if kinds[n] == "padded" and not _is_apart(access, shape.extents, left):
+                    break
                 depth += 1
         found.append(depth)
     return tuple(found) if any(found) else ()
+
+
+def _is_apart(access: Access, extents: Dict[str, int], left: Dict[str, int]) -> bool:
+    """Return whether pieces of ``left`` iterations make about as many copies as one of all does."""
+    whole, piece = _box(access, extents), _box(access, left)
+    if whole is None or piece is None:
+        return False
+    pieces = prod(-(-extent // left[v]) for v, extent in extents.items())
+    return pieces * piece <= TWICE * whole
+
+
+def _box(access: Access, extents: Dict[str, int]) -> int | None:
+    """Return the elements of the box that an access reaches; None if some index is not linear."""
+    if any(index.reads or not index.is_linear_in(extents) for index in access.indices):
+        return None
+    layout = padded("", access, {v: const(extent) for v, extent in extents.items()})
+    sizes = [extent.constant for extent in layout.shape] if layout else [None]
+    return None if None in sizes else prod(size for size in sizes if size is not None)

@@ -13,12 +13,12 @@ from isamap.mapping.find import on_axes
 from isamap.mapping.matching import Mapping
 from isamap.schedule.buffers import resolve_buffers
 from isamap.schedule.early import resolve_early
-from isamap.schedule.inside import packed_inside
+from isamap.schedule.inside import copied_inside
 from isamap.schedule.printed import axes_text, bound_texts, tile_text
 from isamap.schedule.reader import schedule_fault, squeezed
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
 from isamap.schedule.shape import read_shape
-from isamap.schedule.treatment import KINDS, PACKED, Treatments, inputs
+from isamap.schedule.treatment import COPIED, KINDS, Treatments, inputs
 from isamap.schedule.written import Word, WrittenOperand, WrittenStatement
 
 MOST_CALLS = 4096
@@ -92,7 +92,7 @@ def resolve(
         operands = _operands(written, base, treatments, faults)
     inside = base.inside
     if written.loops is not None or written.operands is not None:
-        inside = packed_inside(read_shape(base.mapping), levels, operands, treatments)
+        inside = copied_inside(read_shape(base.mapping), levels, operands, treatments)
         inside = _inside(written, base.mapping, inside, levels, faults)
     pitches = base.pitches
     if written.operands is not None:
@@ -298,15 +298,15 @@ def _inside(
     levels: Sequence[Level],
     faults: list[Diagnostic],
 ) -> tuple[int, ...]:
-    """Return inside how many loops each access is packed: before all of them what is only said to
-    be packed, and by ``rule`` what nothing is said of."""
+    """Return inside how many loops each access is copied: before all of them what is only said to
+    be copied, and by ``rule`` what nothing is said of."""
     pairs = inputs(mapping)
     found = list(rule or (0,) * len(pairs))
     for own in written.operands or ():
         depth = 0 if own.inside is None else own.inside.number
-        if own.inside is not None and own.treatment.text not in PACKED:
+        if own.inside is not None and own.treatment.text not in COPIED:
             text = f"what is {own.treatment.text} is not made inside loops"
-            faults.append(_fault(own.inside, text, f"only {' and '.join(PACKED)} operands are"))
+            faults.append(_fault(own.inside, text, f"only {', '.join(COPIED)} operands are"))
         elif own.inside is not None and depth > len(levels):
             text = f"there are no {depth} loops to be inside of"
             faults.append(_fault(own.inside, text, f"{written.name.text} has {len(levels)}"))

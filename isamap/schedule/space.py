@@ -17,7 +17,7 @@ from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.early import EARLY, RULE, early_of
 from isamap.schedule.first import blocks_for, first_early, order_levels
 from isamap.schedule.flows import Flow
-from isamap.schedule.inside import packed_inside
+from isamap.schedule.inside import copied_inside
 from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Early, Level, Schedule, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, block_of, read_shape
@@ -377,7 +377,7 @@ class _Maker:
         if as_written and (tuple(levels), tuple(kinds)) == self._loops_written():
             inside = self.starts[0].inside
         elif numbers.get("place", 0) == 0:
-            inside = packed_inside(shape, levels, kinds, treatments)
+            inside = copied_inside(shape, levels, kinds, treatments)
         mapping = self.starts[start].mapping
         stream = numbers.get("stream", 0) - 1
         if stream >= len(kinds):

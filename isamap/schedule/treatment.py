@@ -45,6 +45,9 @@ KINDS: tuple[Treatment, ...] = ("direct", "padded", "packed", "repeated")
 PACKED: tuple[Treatment, ...] = ("packed", "repeated")
 """Those that make packed fragments."""
 
+COPIED: tuple[Treatment, ...] = ("padded", *PACKED)
+"""Those that make copies."""
+
 
 ASSUMED_EXTENT = 256
 """What a symbolic extent is taken for."""

@@ -110,6 +110,7 @@ def preamble_text(accelerator: Accelerator, functions: str | None = None) -> str
         *(f"#include <{header}>" for header in headers),
         "",
         copies.ATTRIBUTE,
+        *([copies.ASIDE_ATTRIBUTE] if copies.is_aside(functions or "") else []),
         expressions.HELPERS,
         workspace.HELPERS,
     ]

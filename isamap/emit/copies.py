@@ -27,10 +27,24 @@ ATTRIBUTE = """\
 #endif
 """
 
+# A call would make the compiler save registers that are in use around it, wherever the call is.
+ASIDE_ATTRIBUTE = """\
+#if defined(__GNUC__)
+#define ISAMAP_ASIDE static inline __attribute__((always_inline))
+#else
+#define ISAMAP_ASIDE static inline
+#endif
+"""
+
 Loops: TypeAlias = tuple[tuple[str, Index], ...]
 
 _SHORT = 16
 """Rows of fewer elements are copied by a loop: a call of memcpy costs more."""
+
+
+def is_aside(functions: str) -> bool:
+    """Return whether there are copies aside among the functions."""
+    return "ISAMAP_ASIDE" in functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +64,7 @@ def copy_function(copy: Copy, name: str, arrays: dict[str, Array], env: Env) -> 
     arguments = [names.buffer(b) for b in buffers] + [env.integers[n] for n in free]
     body = _Body(copy, arrays[copy.target].dtype).lines(env)
     definition = [
-        wrapped(f"ISAMAP_COPY void {name}", parameters),
+        wrapped(f"{'ISAMAP_ASIDE' if copy.aside else 'ISAMAP_COPY'} void {name}", parameters),
         "{",
         *(f"    {line}" if line else "" for line in body),
         "}",

@@ -19,6 +19,7 @@ from isamap.mapping import matching
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles.pattern import size
+from isamap.schedule.bordered import bordered
 from isamap.schedule.buffers import first_buffers
 from isamap.schedule.first import first_schedule
 from isamap.schedule.rank import Ranked, Ranking
@@ -243,9 +244,9 @@ def alternatives(
         made = estimate(lowered, accelerator, symbols)
         wide = spread(schedule, {buffer.name: buffer for buffer in alone.buffers})
         known = ranked.treatments
-        found.append(
-            Alternative(mapping, schedule, made, spread=wide, treatments=known, saved=saved)
-        )
+        own = Alternative(mapping, schedule, made, spread=wide, treatments=known, saved=saved)
+        other = bordered(schedule, known)
+        found.append(_best_of(own, other, alone, accelerator, producers, symbols))
     if not scheduled and may_take(kernel, number):
         found = [replace(a, schedule=schedule_within(a.mapping)) for a in found]
     return tuple(found)

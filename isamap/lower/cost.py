@@ -25,6 +25,7 @@ from isamap.lower.nodes import (
     Setting,
     Window,
 )
+from isamap.lower.often import Loops, Often
 from isamap.lower.traffic import Site, Traffic, touched_elements
 from isamap.schedule.copied import WOVEN
 from isamap.schedule.walk import cycles_a_byte, unforeseen
@@ -169,6 +170,7 @@ class _Walk:
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
         self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
         self.sites: dict[tuple[object, ...], Site] = {}
+        self.often = Often()
 
     def value(self, index: Index) -> float:
         """Return a count, with counters (of triangular loops) taken for 0."""
@@ -179,7 +181,7 @@ class _Walk:
         work = _Work()
         calls: list[tuple[Call, float]] = []
         slots = 2.0
-        for node, share in self._flatten(nodes):
+        for node, share in self._flatten(nodes, loops):
             match node:
                 case Call():
                     calls.append((node, share))
@@ -194,7 +196,9 @@ class _Walk:
         work.add(self._straight(calls, slots, bool(loops)), 1.0)
         return work
 
-    def _flatten(self, nodes: Sequence[Node], share: float = 1.0) -> list[tuple[Node, float]]:
+    def _flatten(
+        self, nodes: Sequence[Node], loops: Loops, share: float = 1.0
+    ) -> list[tuple[Node, float]]:
         """Return nodes with those inside scopes and guards, and the share of passes that do them.
 
         A branch that is foreseen keeps nothing from running beside what is around it.
@@ -203,11 +207,12 @@ class _Walk:
         for node in nodes:
             match node:
                 case Scope(body=body):
-                    found += self._flatten(body, share)
-                case Guard(_, body, otherwise):
-                    part = share if not otherwise else share / 2
+                    found += self._flatten(body, loops, share)
+                case Guard(conditions, body, otherwise):
+                    held = self.often.share(conditions, loops) if otherwise else 1.0
                     found.append((node, share))
-                    found += self._flatten(body, part) + self._flatten(otherwise, part)
+                    found += self._flatten(body, loops, share * held)
+                    found += self._flatten(otherwise, loops, share * (1 - held))
                 case _:
                     found.append((node, share))
         return found

@@ -1,13 +1,16 @@
 """Turns planned steps into calls, each fragment once per scope."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from isamap.diagnostics import Diagnostic, ScheduleError
-from isamap.ir.index import Index, const
+from isamap.ir.box import box
+from isamap.ir.index import Index, const, var
 from isamap.ir.nodes import Access, Coordinate, Literal
 from isamap.lower.context import Context
 from isamap.lower.nodes import Call, Guard, Node, Operand, Register, Scope, Window
+from isamap.lower.packing import padded_at, padded_copy
 from isamap.lower.position import Position
+from isamap.mapping.fragments.cut import guards_of, laid_out
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.steps import (
     FromImmediate,
@@ -96,7 +99,8 @@ class Emitter:
             assert step.otherwise is not None
             return self.make(step.otherwise, position, stem)
         operands, symbols = self._inputs(step, position, stem)
-        key = (step.entry.name, step.target, tuple(operands), symbols, guards)
+        cuts = self._cuts(step, position)
+        key = (step.entry.name, step.target, tuple(operands), symbols, guards, cuts)
         if key not in self.known:
             register = self.register(step.fragment, stem)
             self._call(step, position, operands, symbols, guards, register)
@@ -187,11 +191,24 @@ class Emitter:
         return operands, symbols
 
     def _guards(self, step: Step, position: Position) -> tuple[Index, ...] | None:
+        """Return what must hold for a step's fragment to have elements of its buffer at all."""
         guards: tuple[Index, ...] = ()
-        for _, source in step.inputs:
-            if isinstance(source, FromMemory):
-                guards += source.reference.guards
+        for reference in _guarded(step):
+            guards += guards_of(reference, step.fragment)[1]
         return position.undecided(guards)
+
+    def _cuts(self, step: Step, position: Position) -> tuple[Index, ...] | None:
+        """Return what must hold for all elements to be such; None if that never holds."""
+        live = {v: position.live[v] for v in laid_out(step.fragment) & position.live.keys()}
+        moved = {v: position.origin[v] + var(v) for v in live}
+        cuts: tuple[Index, ...] = ()
+        for reference in _guarded(step):
+            for guard in guards_of(reference, step.fragment)[0]:
+                low, _ = box(guard.substitute(moved), live)
+                if low is None:
+                    return None
+                cuts += (low,)
+        return position.undecided(cuts)
 
     def _call(
         self,
@@ -202,14 +219,39 @@ class Emitter:
         guards: tuple[Index, ...],
         register: Register,
     ) -> None:
-        call = Call(step.entry.name, (*operands, (step.target, register)), symbols)
+        made: tuple[Node, ...]
+        made = (Call(step.entry.name, (*operands, (step.target, register)), symbols),)
+        cuts = self._cuts(step, position)
+        if cuts is None:
+            made = self._aside(step, position, register)
+        elif cuts:
+            made = (Guard(cuts, made, self._aside(step, position, register)),)
         if not guards:
-            self.nodes.append(call)
+            self.nodes += made
             return
         assert step.otherwise is not None
         other = Emitter(self.context, registers=self.registers)
         other.make_into(step.otherwise, position, register)
-        self.nodes.append(Guard(guards, (call,), tuple(other.nodes)))
+        self.nodes.append(Guard(guards, made, tuple(other.nodes)))
+
+    def _aside(self, step: Step, position: Position, register: Register) -> tuple[Node, ...]:
+        """Return what copies a fragment that is cut aside, and makes it from there."""
+        assert step.aside is not None
+        (aside,) = (r.aside for r in _guarded(step) if r.aside is not None)
+        names = laid_out(step.fragment)
+        live = {v: position.live[v] if v in names else const(1) for v in position.live}
+        layout = padded_at(aside.array, aside.access, position, live)
+        assert layout is not None, "it has a closed form for whole fragments"
+        copy = padded_copy(self.context, layout, position.is_nonnegative)
+        other = Emitter(self.context, registers=self.registers)
+        other.make_into(step.aside, position.first(), register)
+        return (replace(copy, aside=True), *other.nodes)
+
+
+def _guarded(step: Step) -> list[Reference]:
+    """Return the references that a step reads itself and that have guards."""
+    found = [source.reference for _, source in step.inputs if isinstance(source, FromMemory)]
+    return [reference for reference in found if reference.guards]
 
 
 def bind(

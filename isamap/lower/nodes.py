@@ -103,7 +103,8 @@ class Copy:
 
     ``counters`` are ``(name, count)``, outermost first.  A point at which some condition is
     negative copies ``fill`` if there is one and is skipped otherwise.  ``source`` None writes
-    ``fill`` everywhere.  No point reads what another writes.
+    ``fill`` everywhere.  No point reads what another writes.  One ``aside`` is small, seldom done,
+    and done amid computations in registers.
     """
 
     counters: tuple[tuple[str, Index], ...]
@@ -113,6 +114,7 @@ class Copy:
     source_offset: Index
     conditions: tuple[Index, ...] = ()
     fill: Literal | None = None
+    aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,21 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from isamap.ir.box import is_nonnegative
+from isamap.ir.box import Extents, is_nonnegative
 from isamap.ir.index import Index, const, row_major, total, var
-from isamap.ir.nodes import Literal
+from isamap.ir.nodes import Access, Literal
 from isamap.lower.context import Context
 from isamap.lower.cut import beyond, count_parts, cut_variables
 from isamap.lower.nodes import Copy
+from isamap.lower.position import Position
 from isamap.mapping.fragments.fragment import Reference
-from isamap.mapping.fragments.layout import PackedLayout, PaddedLayout, PlacedDigit, linear
+from isamap.mapping.fragments.layout import (
+    PackedLayout,
+    PaddedLayout,
+    PlacedDigit,
+    linear,
+    padded,
+)
 from isamap.mapping.tiles.operand import is_simple
 
 
@@ -42,6 +49,19 @@ def padded_copy(
         tuple(conditions),
         buffer.pad if conditions else None,
     )
+
+
+def padded_at(
+    array: str, access: Access, here: Position, live: Extents
+) -> PaddedLayout | None:
+    """Return how what an access reaches in ``live`` iterations from here on lies in its own copy.
+
+    None if that has no closed form.
+    """
+    moved = {v: origin + var(v) for v, origin in here.origin.items()}
+    there = replace(access, indices=tuple(i.substitute(moved) for i in access.indices))
+    layout = padded(array, there, live)
+    return layout and replace(layout, access=access)
 
 
 def packing_copies(context: Context, layout: PackedLayout, source: Reference) -> tuple[Copy, ...]:

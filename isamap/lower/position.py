@@ -31,6 +31,10 @@ class Position:
             live={**self.live, variable: live},
         )
 
+    def first(self) -> "Position":
+        """Return the position of the statement's first iterations, with as many alive."""
+        return replace(self, origin=dict.fromkeys(self.origin, const(0)))
+
     def counting(self, counter: str, count: Index) -> "Position":
         """Return the position inside a loop."""
         last = count.constant

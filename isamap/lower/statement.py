@@ -12,10 +12,10 @@ from isamap.ir.statements import accesses
 from isamap.lower.blocks import check_scatter, innermost_last, register_block, target_variables
 from isamap.lower.context import Context
 from isamap.lower.nodes import Copy
-from isamap.lower.packing import gathering_copies, packing_copies, padded_copy
+from isamap.lower.packing import gathering_copies, packing_copies, padded_at, padded_copy
 from isamap.lower.position import Position
 from isamap.mapping.fragments.fit import Fit, fit_or_why
-from isamap.mapping.fragments.fragment import Fragment, Reference
+from isamap.mapping.fragments.fragment import Aside, Fragment, Reference
 from isamap.mapping.fragments.layout import (
     PackedLayout,
     PaddedLayout,
@@ -131,6 +131,8 @@ class StatementLowering:
         )
         if treatment == "direct":
             return found
+        if treatment == "bordered":
+            return self._bordered(operand, access, found)
         later = (operand, access) in {(o, a) for _, o, a in self._later}
         if treatment == "padded" and later and found.guards:
             self._pitches[operand, access] = pitch
@@ -141,11 +143,22 @@ class StatementLowering:
             return found
         return self._packed(operand, access, found)
 
+    def _bordered(self, operand: str, access: Access, found: Reference) -> Reference:
+        """Return the reference of an access whose fragments are copied aside where they are cut."""
+        if not found.guards:
+            return found
+        extents = {v: const(self.tile[v]) for v in self.extents}
+        layout = self._padding(access, 0, extents)
+        size = product(layout.room) + self._spare(operand, layout)
+        name = f"{access.buffer}_aside"
+        array = self.context.workspace(name, access.dtype, size, private=True)
+        return replace(found, aside=Aside(access, array))
+
     def _check_inside(
         self, operand: str, access: Access, treatment: str, depth: int, is_gathered: bool
     ) -> None:
         """Refuse to copy inside loops what is not copied, or where there are not as many."""
-        if treatment == "direct" or is_gathered:
+        if treatment in ("direct", "bordered") or is_gathered:
             raise bad(f"{access.buffer} is copied inside loops, and operand '{operand}' is not")
         if not 0 < depth <= len(self.schedule.levels):
             count = len(self.schedule.levels)
@@ -188,14 +201,10 @@ class StatementLowering:
     ) -> tuple[Copy, ...]:
         if (operand, access) not in self._pitches:
             return ()  # it never leaves its buffer
-        moved = {v: here.origin[v] + var(v) for v in self.extents}
-        there = replace(access, indices=tuple(i.substitute(moved) for i in access.indices))
-        layout = padded(access.buffer, there, here.live)
+        layout = padded_at(self._room(operand, access, depth), access, here, here.live)
         if layout is None:
             raise bad(f"the reach of {access.buffer} inside {depth} loops has no closed form")
-        array = self._room(operand, access, depth)
-        pitch = self._pitches[operand, access]
-        layout = replace(layout, array=array, access=access, pitch=pitch)
+        layout = replace(layout, pitch=self._pitches[operand, access])
         self._found_here(operand, access, layout.reference())
         return (padded_copy(self.context, layout, here.is_nonnegative),)
 

@@ -5,9 +5,10 @@ from typing import Literal
 
 from isamap.mapping.matching import Mapping
 
-Treatment = Literal["direct", "padded", "packed", "repeated"]
-"""How an access reaches its instruction: ``packed`` fragments hold each element once, ``repeated``
-ones as often as the instruction takes it."""
+Treatment = Literal["direct", "padded", "bordered", "packed", "repeated"]
+"""How an access reaches its instruction: ``bordered`` is direct, but for fragments that the border
+of the buffer cuts, which are copied aside one by one; ``packed`` fragments hold each element once,
+``repeated`` ones as often as the instruction takes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Expr, Literal, Permissions
 from isamap.ir.printer import print_expr
 from isamap.mapping.fragments.fit import fit, fit_or_why
-from isamap.mapping.fragments.fragment import Fragment, Reference
+from isamap.mapping.fragments.fragment import Aside, Fragment, Reference
 from isamap.mapping.fragments.layout import direct, padded
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.fragments.unreachable import missing
@@ -39,7 +39,7 @@ def by_operand(mapping: Mapping, chosen: Sequence[Treatment]) -> dict[str, tuple
     return found
 
 
-KINDS: tuple[Treatment, ...] = ("direct", "padded", "packed", "repeated")
+KINDS: tuple[Treatment, ...] = ("direct", "padded", "bordered", "packed", "repeated")
 """All treatments, in the order in which they are tried."""
 
 PACKED: tuple[Treatment, ...] = ("packed", "repeated")
@@ -298,6 +298,8 @@ class Treatments:
         found = direct(buffer, access, self.extents, self.buffers)
         if kind == "direct":
             return found
+        if kind == "bordered":
+            return replace(found, aside=Aside(access, access.buffer)) if found.guards else None
         layout = padded(access.buffer, access, self.extents) if found.guards else None
         return replace(layout, pitch=self.pitch(access)).reference() if layout else None
 

@@ -5,7 +5,7 @@ from math import prod
 
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, const
-from isamap.ir.nodes import Literal
+from isamap.ir.nodes import Access, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,15 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True)
+class Aside:
+    """A small array to which a fragment is copied, padding values included, where the border of
+    the buffer that ``access`` reads cuts it."""
+
+    access: Access
+    array: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reference:
     """Elements of an array in memory, as a function of the statement's variables.
 
@@ -60,7 +69,8 @@ class Reference:
     lays out, and their coefficients are the strides; otherwise the array holds whole fragments of
     that shape in row-major order, dead elements included, and ``offset`` is where one begins.
     Along the dimensions ``repeated`` of these one element stands for all.
-    Where a condition of ``guards`` is negative the element is ``pad``.  ``alignment`` is in bytes.
+    Where a condition of ``guards`` is negative the element is ``pad``; where it is for some of a
+    fragment's elements only, the fragment comes from ``aside``.  ``alignment`` is in bytes.
     The array is ``roomy`` if it does not end with the last element in use: whole fragments may be
     read, as if the rows that are missing from the last ones were there.
     """
@@ -73,6 +83,7 @@ class Reference:
     alignment: int = 1
     repeated: frozenset[int] = frozenset()
     roomy: bool = False
+    aside: Aside | None = None
 
     @property
     def laid_out(self) -> tuple[int, ...]:

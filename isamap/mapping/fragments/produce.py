@@ -16,6 +16,7 @@ from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op
 from isamap.ir.statements import accesses, names
 from isamap.mapping.fragments.fit import fit
+from isamap.mapping.fragments.cut import cut_out, guards_of, laid_out
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.producer import (
     MEMORY_KINDS,
@@ -201,7 +202,7 @@ class Producers:
                 shared = [bound[name] for name in producer.entry.same if name in bound]
                 if any(other != shared[0] for other in shared[1:]):
                     continue
-                step = self._step(producer, bound, fragment, known, inner)
+                step = self._step(producer, expr, bound, fragment, known, inner)
                 if step is not None and (best is None or step.cost < best.cost):
                     best = step
         return best
@@ -217,6 +218,7 @@ class Producers:
     def _step(
         self,
         producer: Producer,
+        whole: Expr,
         bound: Mapping[str, Expr],
         fragment: Fragment,
         known: _Known,
@@ -252,7 +254,7 @@ class Producers:
                 if not _merge(pitches, found.pitches):
                     return None
                 if reference.guards:
-                    if guarded is not None or any(_depends(reference, fragment)):
+                    if guarded is not None:
                         return None
                     guarded = reference
                 inputs.append((name, FromMemory(reference)))
@@ -266,10 +268,14 @@ class Producers:
                     return None  # It would be overwritten, and others may need it.
                 cost += step.cost
                 inputs.append((name, step))
-        otherwise = None
+        otherwise = aside = None
         if guarded is not None:
-            otherwise = self._otherwise(producer, guarded, fragment)
-            if otherwise is None:
+            cutting, leaving = guards_of(guarded, fragment)
+            if cutting:
+                aside = self._aside(whole, guarded, fragment) if len(bound) == 1 else None
+            if leaving:
+                otherwise = self._otherwise(producer, guarded, fragment)
+            if (cutting and aside is None) or (leaving and otherwise is None):
                 return None
         bind_rest(entry, limits, pitches)
         return Step(
@@ -282,6 +288,7 @@ class Producers:
             producer.tied,
             cost,
             otherwise,
+            aside,
         )
 
     def filler(self, producer: Producer, fragment: Fragment) -> Literal | None:
@@ -322,7 +329,7 @@ class Producers:
             if dim in fragment.filled:
                 filled.add(position)
         kept = {digit.variable for dim in dims for digit in dim}
-        if (_laid(fragment) - kept) & names(expr):
+        if (laid_out(fragment) - kept) & names(expr):
             return None
         filler = None
         if any(fragment.has_dead(d) for d in fragment.filled):
@@ -338,6 +345,16 @@ class Producers:
             frozenset(filled) if filler else frozenset(),
             filler,
         )
+
+    def _aside(self, expr: Expr, reference: Reference, fragment: Fragment) -> Step | None:
+        """Return how to make the fragment of an expression from what is copied aside for it."""
+        if (aside := reference.aside) is None:
+            return None
+        layout = cut_out(aside, fragment)
+        if layout is None:
+            return None
+        step = self._start(expr, fragment, {aside.access: layout.reference()})
+        return step if isinstance(step, Step) else None
 
     def _otherwise(
         self, producer: Producer, reference: Reference, fragment: Fragment
@@ -376,23 +393,12 @@ def _merge(into: dict[str, _T], pairs: Iterable[tuple[str, _T]]) -> bool:
     return all(into.setdefault(name, value) == value for name, value in pairs)
 
 
-def _depends(reference: Reference, fragment: Fragment) -> list[str]:
-    """Return the fragment's variables on which a guard depends."""
-    used = {name for guard in reference.guards for name in guard.names}
-    return [d.variable for dim in fragment.dims for d in dim if d.tile > 1 and d.variable in used]
-
-
-def _laid(fragment: Fragment) -> frozenset[str]:
-    """Return the variables that move along a fragment."""
-    return frozenset(d.variable for dim in fragment.dims for d in dim if d.tile > 1)
-
-
 def _is_constant(expr: Expr, fragment: Fragment) -> bool:
     match expr:
         case Literal():
             return True
         case Coordinate(index, _):
-            return not index.names & _laid(fragment)
+            return not index.names & laid_out(fragment)
     return False
 
 

@@ -38,8 +38,9 @@ class Step:
 
     ``limits`` binds extents of the instruction to the live extent of a dimension of the fragment,
     ``pitches`` binds free pitches.  ``tied`` is the input that shares the target's register.
-    ``otherwise`` makes the fragment where a guard of a reference in ``inputs`` fails.  ``cost`` is
-    in cycles, those of the inputs included.
+    ``otherwise`` makes the fragment where a guard of a reference in ``inputs`` fails, and ``aside``
+    where one fails for some of its elements only: from its :class:`Aside`, in which the statement's
+    first iteration is that of the fragment.  ``cost`` is in cycles, those of the inputs included.
     """
 
     entry: Entry
@@ -51,6 +52,7 @@ class Step:
     tied: str | None
     cost: Fraction
     otherwise: "Step | None" = None
+    aside: "Step | None" = None
 
 
 Source: TypeAlias = Step | FromMemory | FromImmediate | FromRegister

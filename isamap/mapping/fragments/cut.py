@@ -1,0 +1,32 @@
+"""Fragments that the border of a buffer cuts: some of their elements are padding."""
+
+from isamap.ir.index import Index, const
+from isamap.mapping.fragments.fragment import Aside, Fragment, Reference
+from isamap.mapping.fragments.layout import PaddedLayout, padded
+
+
+def guards_of(
+    reference: Reference, fragment: Fragment
+) -> tuple[tuple[Index, ...], tuple[Index, ...]]:
+    """Return the guards of a reference by which elements of a fragment may differ, and the others.
+
+    Where one of the others fails, all elements are padding.
+    """
+    laid = laid_out(fragment)
+    cutting = tuple(guard for guard in reference.guards if guard.names & laid)
+    return cutting, tuple(guard for guard in reference.guards if not guard.names & laid)
+
+
+def laid_out(fragment: Fragment) -> frozenset[str]:
+    """Return the variables that move along a fragment."""
+    return frozenset(d.variable for dim in fragment.dims for d in dim if d.tile > 1)
+
+
+def cut_out(aside: Aside, fragment: Fragment) -> PaddedLayout | None:
+    """Return how a whole fragment, that of the first iterations, lies where it is copied to.
+
+    None if the elements that it reaches have no closed form.
+    """
+    extents = dict.fromkeys(frozenset().union(*(i.names for i in aside.access.indices)), const(1))
+    extents |= {d.variable: const(d.tile) for dim in fragment.dims for d in dim}
+    return padded(aside.array, aside.access, extents)

@@ -303,13 +303,23 @@ class _Walk:
         if self.value(copy.target_offset.coefficient(last)) != 1:
             return elements * SCATTER_CYCLES
         if copy.source is None or self.value(copy.source_offset.coefficient(last)) == 1:
-            runs = elements / max(1.0, self.value(copy.counters[-1][1])) if copy.counters else 1.0
+            runs = elements / self._run(copy)
             stretches = elements * self.bytes[copy.target] / COPY_BYTES + runs * RUN_CYCLES
             # Short stretches are moved element by element, no worse than if they were woven.
             return min(stretches, elements * WEAVE_CYCLES)
         woven = self.value(copy.source_offset.coefficient(before)) == 1
         woven = woven and self.value(copy.counters[-1][1]) <= WOVEN
         return elements * (WEAVE_CYCLES if woven else SCATTER_CYCLES)
+
+    def _run(self, copy: Copy) -> float:
+        """Return how many elements of a copy follow each other, there and here."""
+        piece = 1.0
+        for counter, count in reversed(copy.counters):
+            offsets = (copy.target_offset, *([copy.source_offset] if copy.source else []))
+            if any(self.value(offset.coefficient(counter)) != piece for offset in offsets):
+                break
+            piece *= max(1.0, self.value(count))
+        return piece
 
     def traffic(self) -> dict[str, float]:
         """Return the cycles that each cache or memory needs to deliver what is asked of it."""
@@ -364,11 +374,16 @@ class _Walk:
 
     def _alone(self, depth: int, sites: Sequence[Site], capacity: float | None) -> Traffic:
         """Return what sites in the same loops ask for."""
+        arrays: dict[str, list[Site]] = {}
+        for site in sites:
+            arrays.setdefault(site.array, []).append(site)
         while capacity is not None and depth > 0:
-            held = sum(s.footprint(depth - 1) * self.bytes[s.array] for s in sites)
+            held = sum(touched_elements(s, depth - 1) * self.bytes[a] for a, s in arrays.items())
             if held > capacity * HELD:
                 break
             depth -= 1
+        # What several of them touch is there already when the next one comes.
+        once = {a: _once(own, depth) for a, own in arrays.items()}
         amount = Traffic()
         for site in sites:
             outside = [(n, stride) for _, n, stride in site.loops[:depth]]
@@ -376,7 +391,8 @@ class _Walk:
             while outside and not outside[-1][1] and capacity is not None:
                 outside.pop()
             trips = prod(n for n, _ in outside)
-            amount += self._walked(site, site.footprint(depth) * trips)
+            share = 1.0 if capacity is None else once[site.array]
+            amount += self._walked(site, site.footprint(depth) * trips * share)
         return amount
 
     def _walked(self, site: Site, elements: float) -> Traffic:
@@ -402,3 +418,10 @@ class _Walk:
             trips = own[0].loops[0][1] if moves else 1
             amount += self._walked(own[0], elements * trips)
         return amount if held <= capacity * HELD else None
+
+
+def _once(sites: Sequence[Site], depth: int) -> float:
+    """Return the part of the elements that sites ask for in the loops from ``depth`` inwards which
+    is left where each comes once."""
+    asked = sum(site.footprint(depth) for site in sites)
+    return touched_elements(sites, depth) / asked if asked else 1.0

@@ -23,6 +23,9 @@ ASSUMED_EXTENT = 256
 COPY = 1.0
 """Cycles an element that is copied into a packed operand, or out of a staged result."""
 
+PADDED = 0.25
+"""Cycles an element of a padded copy, or what less it takes where only borders are copied."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
@@ -161,7 +164,7 @@ def _copied(
             return inf
         else:
             whole = treatments.buffers[access.buffer].shape
-            total += COPY * prod(numeric(size, ASSUMED_EXTENT) for size in whole)
+            total += PADDED * prod(numeric(size, ASSUMED_EXTENT) for size in whole)
     return total
 
 

@@ -42,7 +42,7 @@ RECORDS = Path.home() / ".cache" / "isamap-peer-records.jsonl"
 
 PAGE = 4096
 
-ALIKE = 1.01
+ALIKE = 1.1
 """Estimates this close are taken for equal; the units and caches that they sum up then decide."""
 
 

@@ -159,7 +159,7 @@ def _schedule_lines(
     computed = sequences.name(schedule.mapping)
     text = f"{name}: {computed}, loops {', '.join(loops) or 'none'}"
     treated = [
-        f"{how} access {at + 1}{_inside(schedule.packed_inside(at))}{_pitch(schedule.pitch(at))}"
+        f"{how} access {at + 1}{_inside(schedule.copied_inside(at))}{_pitch(schedule.pitch(at))}"
         for at, how in enumerate(schedule.operands)
         if how != "direct"
     ]

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access
 from isamap.ir.statements import accesses
+from isamap.lower.fault import bad
 from isamap.lower.finish import Finish, Finished, Finishing, finish_fragment
 from isamap.lower.packing import packing_copies
-from isamap.lower.statement import StatementLowering, bad
+from isamap.lower.statement import StatementLowering
 from isamap.mapping.fragments.fragment import Reference
 from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit, direct
 from isamap.mapping.tiles.operand import dense_fragment, zero_of
@@ -119,9 +120,9 @@ class FinishedResults:
             if access not in self._packed:
                 buffers = at.context.buffers
                 found = direct(buffers[access.buffer], access, at.extents, buffers)
-                source = at.unguarded(access, found)
+                source = at.operands.unguarded(access, found)
                 array = at.context.workspace(layout.array, access.dtype, layout.size())
                 own = replace(layout, array=array)
-                at.copies += packing_copies(at.context, own, source)
+                at.operands.copies += packing_copies(at.context, own, source)
                 self._packed[access] = own.reference()
         return {access: self._packed[access] for access in layouts}

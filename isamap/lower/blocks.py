@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.index import Index
 from isamap.ir.nodes import Statement
+from isamap.lower.fault import bad
 from isamap.schedule.schedule import StatementSchedule
 
 
@@ -25,19 +25,19 @@ def register_block(
     block: dict[str, int] = {}
     for level in schedule.levels:
         if level.step % tile[level.variable] or level.step < 1:
-            raise _bad(
+            raise bad(
                 f"the step {level.step} of '{level.variable}' is no multiple of its tile "
                 f"{tile[level.variable]}"
             )
         outer = block.get(level.variable)
         if outer is not None and (outer % level.step or outer <= level.step):
-            raise _bad(f"the steps of '{level.variable}' must decrease and divide")
+            raise bad(f"the steps of '{level.variable}' must decrease and divide")
         block[level.variable] = level.step
     for v, extent in extents.items():
         if v in block:
             continue
         if extent.constant is None:
-            raise _bad(f"'{v}' has an extent known at run time only and needs a level")
+            raise bad(f"'{v}' has an extent known at run time only and needs a level")
         block[v] = -(-max(1, extent.constant) // tile[v]) * tile[v]
     return block
 
@@ -52,11 +52,11 @@ def check_scatter(
     shared = scattered(statement)
     for v in shared:
         if block[v] != tile[v]:
-            raise _bad(f"iterations of '{v}' write the same elements: its block is one tile")
+            raise bad(f"iterations of '{v}' write the same elements: its block is one tile")
     outputs = target_variables(statement)
     for level in schedule.levels:
         if level.parallel and level.variable in shared | (block.keys() - outputs):
-            raise _bad(f"iterations of '{level.variable}' depend on each other: not parallel")
+            raise bad(f"iterations of '{level.variable}' depend on each other: not parallel")
 
 
 def target_variables(statement: Statement) -> frozenset[str]:
@@ -80,7 +80,3 @@ def scattered(statement: Statement) -> frozenset[str]:
                 alone.add(name)
     used_anywhere = frozenset().union(*(i.names for i in statement.target.indices))
     return frozenset((used_anywhere & names) - alone)
-
-
-def _bad(message: str) -> ScheduleError:
-    return ScheduleError(Diagnostic("E401", message))

@@ -8,10 +8,11 @@ from isamap.ir.nodes import Access
 from isamap.ir.statements import accesses
 from isamap.lower.early import early_inputs
 from isamap.lower.emitter import Emitter, SharedRegister, bind
+from isamap.lower.fault import bad
 from isamap.lower.nodes import Call, Copy, Node, Operand, Register
 from isamap.lower.position import Position
 from isamap.lower.results import Results
-from isamap.lower.statement import RootInput, StatementLowering, bad
+from isamap.lower.statement import RootInput, StatementLowering
 from isamap.mapping.fragments.steps import FromMemory, Step
 from isamap.mapping.tiles.shared import brought
 from isamap.schedule.treatment import inputs

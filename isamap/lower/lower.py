@@ -215,7 +215,7 @@ def lower_statement(
     nest = Nest(lowering, after).build(ranges)
     if isinstance(lowering.entry, Composed):
         nest = expand(nest, lowering.entry, context)
-    return (*nodes, *lowering.placed_first(), *lowering.copies, *nest)
+    return (*nodes, *lowering.placed_first(), *lowering.operands.copies, *nest)
 
 
 def _covers(statement: Statement, buffer: Buffer) -> bool:

@@ -6,11 +6,12 @@ from isamap.ir.index import Index, const, var
 from isamap.lower.calls import Block, Tile
 from isamap.lower.early import early_results
 from isamap.lower.emitter import Emitter
+from isamap.lower.fault import bad
 from isamap.lower.finish import KEPT, Finishing
 from isamap.lower.nodes import Guard, Loop, Node, Register
 from isamap.lower.position import Position
 from isamap.lower.results import Results
-from isamap.lower.statement import StatementLowering, bad
+from isamap.lower.statement import StatementLowering
 from isamap.schedule.schedule import Level
 
 Body = Callable[[Position, tuple[Index, ...] | None], list[Node]]
@@ -56,14 +57,14 @@ class Nest:
         ``first`` are the conditions under which this is the first pass over the reduction levels
         outside the accumulators; None if it never is.
         """
-        packed = self.at.packs(depth, position)
+        packed = self.at.copied_inside(depth, position)
         if depth == self.accumulate_at:
             return [*packed, *self._accumulate(depth, position, first)]
         return [*packed, *self._split(depth, position, first, None)]
 
     def _inner(self, depth: int, position: Position, results: dict[Tile, Register]) -> list[Node]:
         """Return what is inside the accumulators: reduction levels, then the block."""
-        packed = self.at.packs(depth, position) if depth > self.accumulate_at else ()
+        packed = self.at.copied_inside(depth, position) if depth > self.accumulate_at else ()
         if depth == len(self.levels):
             return [*packed, *self.block.nodes(position, results)]
         return [*packed, *self._split(depth, position, (), results)]

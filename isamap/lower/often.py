@@ -10,7 +10,7 @@ Loops = Sequence[tuple[str, float]]
 """Counters and how many iterations each has, outermost first."""
 
 MOST = 1 << 12
-"""Iterations that are counted one by one; where there are more, conditions hold every other time."""
+"""Iterations that are counted one by one; of more, conditions are taken to hold in half."""
 
 UNKNOWN = 0.5
 """How often what is not counted holds."""

@@ -51,9 +51,7 @@ def padded_copy(
     )
 
 
-def padded_at(
-    array: str, access: Access, here: Position, live: Extents
-) -> PaddedLayout | None:
+def padded_at(array: str, access: Access, here: Position, live: Extents) -> PaddedLayout | None:
     """Return how what an access reaches in ``live`` iterations from here on lies in its own copy.
 
     None if that has no closed form.

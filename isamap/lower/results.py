@@ -9,10 +9,11 @@ from isamap.ir.statements import identity
 from isamap.lower.beside import FinishedResults
 from isamap.lower.early import Place
 from isamap.lower.emitter import Emitter, bind
+from isamap.lower.fault import bad
 from isamap.lower.finish import Finishing
 from isamap.lower.nodes import Copy, Guard, Node, Register, Window
 from isamap.lower.position import Position
-from isamap.lower.statement import StatementLowering, bad
+from isamap.lower.statement import StatementLowering
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.layout import whole_alignment
 from isamap.mapping.fragments.steps import Step

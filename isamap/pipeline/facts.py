@@ -179,7 +179,7 @@ def schedule_facts(schedule: Schedule, names: list[str]) -> list[Facts]:
                 for level in s.levels
             ],
             "operands": list(s.operands),
-            "inside": [s.packed_inside(n) for n in range(len(s.operands))],
+            "inside": [s.copied_inside(n) for n in range(len(s.operands))],
             "pitches": [s.pitch(n) for n in range(len(s.operands))],
             "buffers": [s.places(n) for n in (*range(len(s.operands)), None)],
             "stream": s.stream,

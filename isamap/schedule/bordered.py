@@ -6,9 +6,7 @@ from isamap.schedule.schedule import StatementSchedule, Treatment
 from isamap.schedule.treatment import Treatments, inputs
 
 
-def bordered(
-    schedule: StatementSchedule, treatments: Treatments
-) -> tuple[StatementSchedule, ...]:
+def bordered(schedule: StatementSchedule, treatments: Treatments) -> tuple[StatementSchedule, ...]:
     """Return the schedule with its padded operands bordered, if it has some that can be."""
     kinds: list[Treatment] = []
     for (operand, _), kind in zip(inputs(schedule.mapping), schedule.operands, strict=True):
@@ -16,7 +14,7 @@ def bordered(
         kinds.append("bordered" if can else kind)
     if tuple(kinds) == schedule.operands:
         return ()
-    inside = [0 if k == "bordered" else schedule.packed_inside(n) for n, k in enumerate(kinds)]
+    inside = [0 if k == "bordered" else schedule.copied_inside(n) for n, k in enumerate(kinds)]
     pitches = [0 if k == "bordered" else schedule.pitch(n) for n, k in enumerate(kinds)]
     return (
         replace(

@@ -130,7 +130,7 @@ def _instruction(statement: Named, mapping: Mapping) -> str:
 def _operands(own: StatementSchedule) -> list[str]:
     """Return the treatment of each access, by the shortest name that says which it is."""
     pairs = inputs(own.mapping)
-    depths = [own.packed_inside(n) for n in range(len(pairs))]
+    depths = [own.copied_inside(n) for n in range(len(pairs))]
     words = [
         how + f" inside {depth}" * bool(depth) + f" pitch {own.pitch(n)}" * bool(own.pitch(n))
         for n, (how, depth) in enumerate(zip(own.operands, depths, strict=True))

@@ -93,7 +93,7 @@ class StatementSchedule:
         """Return how many elements apart rows of a padded copy begin; 0 if they are not."""
         return self.pitches[access] if access < len(self.pitches) else 0
 
-    def packed_inside(self, access: int) -> int:
+    def copied_inside(self, access: int) -> int:
         """Return the number of levels inside which an access is packed; 0 if that comes first."""
         return self.inside[access] if access < len(self.inside) else 0
 

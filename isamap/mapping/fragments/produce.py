@@ -15,8 +15,8 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op
 from isamap.ir.statements import accesses, names
-from isamap.mapping.fragments.fit import fit
 from isamap.mapping.fragments.cut import cut_out, guards_of, laid_out
+from isamap.mapping.fragments.fit import fit
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.producer import (
     MEMORY_KINDS,

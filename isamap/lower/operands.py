@@ -1,0 +1,271 @@
+"""Where the operands of one statement's instruction lie: in their buffers, or in copies."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from isamap.ir.index import Index, const, product, var
+from isamap.ir.nodes import Access, Expr, Literal
+from isamap.ir.printer import print_expr
+from isamap.lower.context import Context
+from isamap.lower.fault import bad
+from isamap.lower.nodes import Copy
+from isamap.lower.packing import gathering_copies, packing_copies, padded_at, padded_copy
+from isamap.lower.position import Position
+from isamap.mapping.fragments.fragment import Aside, Reference
+from isamap.mapping.fragments.layout import PackedLayout, PaddedLayout, direct, padded
+from isamap.mapping.tiles.operand import packed, spare_rows
+from isamap.mapping.tiles.shared import accesses_of, brought, gathered
+from isamap.schedule.schedule import StatementSchedule, Treatment
+
+
+class Operands:
+    """Answers where accesses find their elements under a schedule, and collects the copies.
+
+    ``copies`` are those that are made before all loops.  ``references`` changes as the loops are
+    made that copies are inside of.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        schedule: StatementSchedule,
+        extents: Mapping[str, Index],
+        tile: Mapping[str, int],
+        block: Mapping[str, int],
+        order: tuple[str, ...],
+        fillers: Mapping[str, Literal | None],
+    ) -> None:
+        """The last ones are the statement's: iterations, tiles and register block of each variable,
+        their order, and what dead elements of operands must hold.
+        """
+        self.context = context
+        self.schedule = schedule
+        self.mapping = schedule.mapping
+        self.matching = schedule.mapping.matching
+        self.extents = extents
+        self.tile = tile
+        self.block = block
+        self.order = order
+        self.fillers = fillers
+        self.copies: list[Copy] = []
+        self._later: list[tuple[int, str, Access]] = []
+        self._kinds: dict[tuple[str, Access], Treatment] = {}
+        self._rooms: dict[tuple[str, Access], str] = {}
+        self._pitches: dict[tuple[str, Access], int] = {}
+        self.references = self._references()
+
+    def _references(self) -> dict[str, dict[Access, Reference]]:
+        treatments = iter(self.schedule.operands)
+        table: dict[str, dict[Access, Reference]] = {}
+        number = 0
+        for operand, _ in brought(self.matching):
+            own = accesses_of(self.matching, operand)
+            wanted: dict[Access, Treatment] = {a: next(treatments, "direct") for a in own}
+            places = gathered(self.matching, operand)
+            self._kinds |= {(operand, access): kind for access, kind in wanted.items()}
+            pitches: dict[Access, int] = {}
+            for access in own:
+                pitches[access] = self._pitch(access, wanted[access], number)
+                if depth := self.schedule.copied_inside(number):
+                    self._check_inside(operand, access, wanted[access], depth, bool(places))
+                    self._later.append((depth, operand, access))
+                number += 1
+            if places:
+                if set(wanted.values()) != {"packed"}:
+                    raise bad(f"operand '{places[0][0]}' is gathered from several places: packed")
+                table[operand] = dict.fromkeys(own, self._gathered(operand, places))
+                continue
+            table[operand] = {
+                a: self._reference(operand, a, kind, pitches[a]) for a, kind in wanted.items()
+            }
+        self._unpacked = {(o, a): table[o][a] for _, o, a in self._later}
+        return table
+
+    def _pitch(self, access: Access, treatment: str, number: int) -> int:
+        """Return how far apart rows of an access's padded copy begin; 0 if they are not."""
+        pitch = self.schedule.pitch(number)
+        if pitch and treatment != "padded":
+            raise bad(f"{access.buffer} has a pitch between rows, and is {treatment}")
+        return pitch
+
+    def _reference(self, operand: str, access: Access, treatment: str, pitch: int) -> Reference:
+        found = direct(
+            self.context.buffers[access.buffer], access, self.extents, self.context.buffers
+        )
+        if treatment == "direct":
+            return found
+        if treatment == "bordered":
+            return self._bordered(operand, access, found)
+        later = (operand, access) in {(o, a) for _, o, a in self._later}
+        if treatment == "padded" and later and found.guards:
+            self._pitches[operand, access] = pitch
+            return self._padding(access, pitch).reference()
+        own = operand if treatment == "padded" else None
+        found = self.unguarded(access, found, own, pitch)
+        if treatment == "padded" or later:
+            return found
+        return self._packed(operand, access, found)
+
+    def _bordered(self, operand: str, access: Access, found: Reference) -> Reference:
+        """Return the reference of an access whose fragments are copied aside where they are cut."""
+        if not found.guards:
+            return found
+        extents = {v: const(self.tile[v]) for v in self.extents}
+        layout = self._padding(access, 0, extents)
+        size = product(layout.room) + self._spare(operand, layout)
+        name = f"{access.buffer}_aside"
+        array = self.context.workspace(name, access.dtype, size, private=True)
+        return replace(found, aside=Aside(access, array))
+
+    def _check_inside(
+        self, operand: str, access: Access, treatment: str, depth: int, is_gathered: bool
+    ) -> None:
+        """Refuse to copy inside loops what is not copied, or where there are not as many."""
+        if treatment in ("direct", "bordered") or is_gathered:
+            raise bad(f"{access.buffer} is copied inside loops, and operand '{operand}' is not")
+        if not 0 < depth <= len(self.schedule.levels):
+            count = len(self.schedule.levels)
+            raise bad(f"{access.buffer} is copied inside {depth} loops, and there are {count}")
+
+    def copied_inside(self, depth: int, here: Position) -> tuple[tuple[Copy, ...], frozenset[str]]:
+        """Return the copies that are made of operands inside so many loops, of what is alive there,
+        and whose operands' elements are found in them from then on.
+        """
+        copies: list[Copy] = []
+        moved = [(operand, access) for at, operand, access in self._later if at == depth]
+        for operand, access in moved:
+            if self._kinds[operand, access] == "padded":
+                copies += self._padded_here(operand, access, depth, here)
+            else:
+                copies += self._packed_here(operand, access, depth, here)
+        return tuple(copies), frozenset(operand for operand, _ in moved)
+
+    def _packed_here(
+        self, operand: str, access: Access, depth: int, here: Position
+    ) -> tuple[Copy, ...]:
+        unpacked = self._unpacked[operand, access]
+        layout = self._packed_layout(operand, access, here.live)
+        if layout is None:
+            raise bad(f"{access.buffer} cannot be packed for operand '{operand}'")
+        layout = replace(layout, array=self._room(operand, access, depth))
+        moved = {v: here.origin[v] + var(v) for v in self.extents}
+        source = replace(unpacked, offset=unpacked.offset.substitute(moved))
+        found = layout.reference()
+        back = {v: var(v) - here.origin[v] for v in self.extents}
+        self.references[operand][access] = replace(found, offset=found.offset.substitute(back))
+        return packing_copies(self.context, layout, source)
+
+    def _padded_here(
+        self, operand: str, access: Access, depth: int, here: Position
+    ) -> tuple[Copy, ...]:
+        if (operand, access) not in self._pitches:
+            return ()  # it never leaves its buffer
+        layout = padded_at(self._room(operand, access, depth), access, here, here.live)
+        if layout is None:
+            raise bad(f"the reach of {access.buffer} inside {depth} loops has no closed form")
+        layout = replace(layout, pitch=self._pitches[operand, access])
+        self.references[operand][access] = layout.reference()
+        return (padded_copy(self.context, layout, here.is_nonnegative),)
+
+    def _room(self, operand: str, access: Access, depth: int) -> str:
+        """Return the array for what is copied inside so many loops: each thread's own if threads
+        share one of them.
+        """
+        if (operand, access) not in self._rooms:
+            outer = self.schedule.levels[:depth]
+            steps = {level.variable: level.step for level in outer}
+            extents = {
+                v: extent if v not in steps else const(min(steps[v], extent.constant or steps[v]))
+                for v, extent in self.extents.items()
+            }
+            array, size = self._copy_size(operand, access, extents)
+            private = any(level.parallel for level in outer)
+            name = self.context.workspace(array, access.dtype, size, private)
+            self._rooms[operand, access] = name
+        return self._rooms[operand, access]
+
+    def _copy_size(
+        self, operand: str, access: Access, extents: Mapping[str, Index]
+    ) -> tuple[str, Index]:
+        """Return the name of a copy for so many iterations of each variable, and its elements."""
+        if self._kinds[operand, access] != "padded":
+            packed_ = self._packed_layout(operand, access, extents)
+            assert packed_ is not None, "it was packed already"
+            return packed_.array, packed_.size()
+        layout = self._padding(access, self._pitches[operand, access], extents)
+        return layout.array, product(layout.room) + self._spare(operand, layout)
+
+    def _spare(self, operand: str, layout: PaddedLayout) -> Index:
+        return spare_rows(self.mapping, operand, layout.reference(), self.extents)
+
+    def unguarded(
+        self, access: Access, found: Reference, operand: str | None = None, pitch: int = 0
+    ) -> Reference:
+        """Return where an access finds its elements without leaving its buffer.
+
+        Whole fragments of an ``operand`` may be read there; ``pitch`` is that of a padded copy.
+        """
+        if found.guards:
+            layout = self._padding(access, pitch)
+            size = product(layout.room)
+            if operand is not None:
+                size += self._spare(operand, layout)
+            layout = replace(layout, array=self.context.workspace(layout.array, access.dtype, size))
+            self.copies.append(padded_copy(self.context, layout))
+            found = layout.reference()
+        return found
+
+    def _padding(
+        self, access: Access, pitch: int, extents: Mapping[str, Index] | None = None
+    ) -> PaddedLayout:
+        """Return the padded copy for all iterations, or for so many of each variable."""
+        array = f"{access.buffer}_padded"
+        layout = padded(array, access, self.extents if extents is None else extents)
+        if layout is None:
+            raise bad(f"the reach of {access.buffer} has no closed form: it cannot be padded")
+        length = layout.shape[-1].constant if layout.shape else None
+        if pitch and (length is None or length > pitch):
+            raise bad(f"rows of {array} are longer than {pitch} elements")
+        return replace(layout, pitch=pitch)
+
+    def _gathered(self, operand: str, places: Sequence[tuple[str, Expr]]) -> Reference:
+        """Return where an operand lies that is packed from what several places want."""
+        layouts: list[PackedLayout] = []
+        sources: list[Reference] = []
+        for place, expr in places:
+            layout = self._packed_layout(place, expr) if isinstance(expr, Access) else None
+            if layout is None or not isinstance(expr, Access):
+                raise bad(f"{print_expr(expr)} cannot be packed for operand '{operand}'")
+            buffers = self.context.buffers
+            found = direct(buffers[expr.buffer], expr, self.extents, buffers)
+            layouts.append(layout)
+            sources.append(self.unguarded(expr, found))
+        first = layouts[0]
+        array = self.context.workspace(first.array, first.access.dtype, first.size())
+        layouts = [replace(layout, array=array) for layout in layouts]
+        self.copies += gathering_copies(self.context, layouts, sources)
+        return layouts[0].reference()
+
+    def _packed(self, operand: str, access: Access, source: Reference) -> Reference:
+        layout = self._packed_layout(operand, access)
+        if layout is None:
+            raise bad(f"{access.buffer} cannot be packed for operand '{operand}'")
+        array = self.context.workspace(layout.array, access.dtype, layout.size())
+        layout = replace(layout, array=array)
+        self.copies += packing_copies(self.context, layout, source)
+        return layout.reference()
+
+    def _packed_layout(
+        self, operand: str, access: Access, extents: Mapping[str, Index] | None = None
+    ) -> PackedLayout | None:
+        return packed(
+            f"{access.buffer}_packed",
+            self.mapping,
+            operand,
+            access,
+            self.fillers.get(operand),
+            self.extents if extents is None else dict(extents),
+            self.block,
+            self.order,
+            self._kinds.get((operand, access)) == "repeated",
+        )

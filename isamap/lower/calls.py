@@ -1,7 +1,7 @@
 """The calls of one register block, in the order in which they need least registers."""
 
-from collections.abc import Iterator, Mapping
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, product
 
 from isamap.ir.index import Index, const
 from isamap.ir.nodes import Access
@@ -9,7 +9,7 @@ from isamap.ir.statements import accesses
 from isamap.lower.early import early_inputs
 from isamap.lower.emitter import Emitter, SharedRegister, bind
 from isamap.lower.fault import bad
-from isamap.lower.nodes import Call, Copy, Node, Operand, Register
+from isamap.lower.nodes import Call, Copy, Guard, Node, Operand, Register
 from isamap.lower.position import Position
 from isamap.lower.results import Results
 from isamap.lower.statement import RootInput, StatementLowering
@@ -59,9 +59,52 @@ class Block:
             for inner in self.tiles(position, rest)
             for outer in self.tiles(position, outputs)
         ]
-        for here, outer in self._streamed(calls):
-            self._call(emitter, here, results.get(outer))
-        return [*early_inputs(self.at, position), *emitter.scope()]
+        useful = self._useful(self._streamed(calls), results)
+        if not useful:
+            return [*early_inputs(self.at, position)]
+        common = frozenset.intersection(*(frozenset(left) for _, _, left in useful))
+        for left, group in groupby(useful, lambda one: [c for c in one[2] if c not in common]):
+            own = [(here.where(common).where(left), results.get(outer)) for here, outer, _ in group]
+            self._calls(emitter, own, tuple(left))
+        made = emitter.scope()
+        if common:
+            made = (Guard(tuple(c for c in useful[0][2] if c in common), made),)
+        return [*early_inputs(self.at, position), *made]
+
+    def _useful(
+        self, calls: Sequence[tuple[Position, Tile]], results: Mapping[Tile, Register]
+    ) -> list[tuple[Position, Tile, tuple[Index, ...]]]:
+        """Return the calls that may do something, each with what must hold for that."""
+        conditions = self.at.operands.useful()
+        found: list[tuple[Position, Tile, tuple[Index, ...]]] = []
+        for here, outer in calls:
+            is_added = outer in results and not self.at.needle.entry.same
+            left = here.undecided(conditions) if is_added else ()
+            if left is not None:
+                found.append((here, outer, left))
+        return found
+
+    def _calls(
+        self,
+        emitter: Emitter,
+        calls: Sequence[tuple[Position, Register | None]],
+        conditions: tuple[Index, ...],
+    ) -> None:
+        """Emit calls that are done under conditions; what others may share is made before."""
+        if not conditions:
+            for here, result in calls:
+                self._call(emitter, here, result)
+            return
+        for here, _ in calls:
+            for name, _ in brought(self.at.matching):
+                made = self.at.input(name, here.partial(self.at.tile))
+                if isinstance(made, Step) and name != self.at.needle.tied and not made.guarded:
+                    emitter.places = self._places_of(name)
+                    emitter.make(made, here, self.at.needle.owner(name))
+        inner = emitter.inside()
+        for here, result in calls:
+            self._call(inner, here, result)
+        emitter.nodes.append(Guard(conditions, tuple(inner.nodes)))
 
     def _streamed(self, calls: list[tuple[Position, Tile]]) -> list[tuple[Position, Tile]]:
         """Return the calls in the order in which one operand lies in memory.

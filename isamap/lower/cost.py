@@ -209,7 +209,8 @@ class _Walk:
                 case Scope(body=body):
                     found += self._flatten(body, loops, share)
                 case Guard(conditions, body, otherwise):
-                    held = self.often.share(conditions, loops) if otherwise else 1.0
+                    unknown = 1 / 2 if otherwise else 1.0
+                    held = self.often.share(conditions, loops, unknown)
                     found.append((node, share))
                     found += self._flatten(body, loops, share * held)
                     found += self._flatten(otherwise, loops, share * (1 - held))

@@ -83,6 +83,11 @@ class Emitter:
         self.registers.append(register)
         return register
 
+    def inside(self) -> "Emitter":
+        """Return what collects nodes of a branch: it knows what is made before, and declares its
+        registers here."""
+        return replace(self, nodes=[], known={**self.known})
+
     def scope(self) -> tuple[Node, ...]:
         """Return what was collected, as one scope if it declares registers."""
         if not self.registers:

@@ -1,6 +1,7 @@
 """The loop nest of one statement: levels, tails, and where accumulators live."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from isamap.ir.index import Index, const, var
 from isamap.lower.calls import Block, Tile
@@ -16,6 +17,18 @@ from isamap.schedule.schedule import Level
 
 Body = Callable[[Position, tuple[Index, ...] | None], list[Node]]
 """What is inside a level, for a position and the conditions of a first pass."""
+
+
+def hoisted(loop: Loop) -> list[Node]:
+    """Return a loop; conditions of all that it does and that do not change in it are around it."""
+    match loop.body:
+        case (Guard(conditions, body, ()),) if not loop.parallel:
+            around = tuple(c for c in conditions if loop.counter not in c.names)
+            inside = tuple(c for c in conditions if loop.counter in c.names)
+            if around:
+                body = (Guard(inside, body),) if inside else body
+                return [Guard(around, (replace(loop, body=body),))]
+    return [loop]
 
 
 class Nest:
@@ -123,7 +136,7 @@ class Nest:
         if outer:
             conditions = None if first is None or begun else (*first, -var(counter))
         inside = body(moved.counting(counter, count), conditions)
-        return [Loop(counter, count, tuple(inside), level.parallel)]
+        return hoisted(Loop(counter, count, tuple(inside), level.parallel))
 
     def _symbolic_tail(
         self,

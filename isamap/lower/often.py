@@ -10,22 +10,22 @@ Loops = Sequence[tuple[str, float]]
 """Counters and how many iterations each has, outermost first."""
 
 MOST = 1 << 12
-"""Iterations that are counted one by one; of more, conditions are taken to hold in half."""
-
-UNKNOWN = 0.5
-"""How often what is not counted holds."""
+"""Iterations that are counted one by one."""
 
 
 class Often:
     """Tells the share of iterations in which conditions hold, each asked for once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[tuple[Index, ...], tuple[tuple[str, float], ...]], float] = {}
+        self._known: dict[
+            tuple[tuple[Index, ...], tuple[tuple[str, float], ...]], float | None
+        ] = {}
 
-    def share(self, conditions: tuple[Index, ...], loops: Loops) -> float:
+    def share(self, conditions: tuple[Index, ...], loops: Loops, unknown: float) -> float:
         """Return the share of the iterations in which no condition is negative, 0 to 1.
 
-        Conditions that share no counter are taken one by one: loops are boxes.
+        Conditions that share no counter are taken one by one: loops are boxes.  What cannot be
+        counted holds in a share that is ``unknown``.
         """
         left = list(dict.fromkeys(conditions))
         share = 1.0
@@ -34,24 +34,25 @@ class Often:
             while names != (names := names.union(*(c.names for c in group))):
                 group += [c for c in left if c.names & names]
                 left = [c for c in left if not c.names & names]
-            share *= self._counted(tuple(group), tuple(one for one in loops if one[0] in names))
+            own = self._counted(tuple(group), tuple(one for one in loops if one[0] in names))
+            share *= unknown if own is None else own
         return share
 
     def _counted(
         self, conditions: tuple[Index, ...], loops: tuple[tuple[str, float], ...]
-    ) -> float:
+    ) -> float | None:
         key = (conditions, loops)
         if key not in self._known:
             self._known[key] = _count(conditions, loops)
         return self._known[key]
 
 
-def _count(conditions: tuple[Index, ...], loops: tuple[tuple[str, float], ...]) -> float:
+def _count(conditions: tuple[Index, ...], loops: tuple[tuple[str, float], ...]) -> float | None:
     names = [name for name, _ in loops]
     trips = [max(1, int(count)) for _, count in loops]
     used = frozenset().union(*(c.names for c in conditions))
     if used - set(names) or any(c.reads for c in conditions) or prod(trips) > MOST:
-        return UNKNOWN
+        return None
     held = 0
     for point in product(*map(range, trips)):
         values = dict(zip(names, point, strict=True))

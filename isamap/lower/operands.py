@@ -13,6 +13,7 @@ from isamap.lower.packing import gathering_copies, packing_copies, padded_at, pa
 from isamap.lower.position import Position
 from isamap.mapping.fragments.fragment import Aside, Reference
 from isamap.mapping.fragments.layout import PackedLayout, PaddedLayout, direct, padded
+from isamap.mapping.laws.killing import is_nothing
 from isamap.mapping.tiles.operand import packed, spare_rows
 from isamap.mapping.tiles.shared import accesses_of, brought, gathered
 from isamap.schedule.schedule import StatementSchedule, Treatment
@@ -126,6 +127,24 @@ class Operands:
         if not 0 < depth <= len(self.schedule.levels):
             count = len(self.schedule.levels)
             raise bad(f"{access.buffer} is copied inside {depth} loops, and there are {count}")
+
+    def useful(self) -> tuple[Index, ...]:
+        """Return what must hold for a call of the instruction to do anything.
+
+        Where one is negative, all that it takes of an access is padding, and padding adds nothing:
+        0 to a sum of products, -inf to a maximum.
+        """
+        statement = self.matching.statement
+        permissions = self.context.kernel.permissions
+        laid = {v for v, tile in self.tile.items() if tile > 1}
+        found: dict[Index, None] = {}
+        for own in self.references.values():
+            for access, reference in own.items():
+                if reference.pad is not None and is_nothing(
+                    statement.value, statement.reduction, access, reference.pad, permissions.finite
+                ):
+                    found |= dict.fromkeys(g for g in reference.guards if not g.names & laid)
+        return tuple(found)
 
     def copied_inside(self, depth: int, here: Position) -> tuple[tuple[Copy, ...], frozenset[str]]:
         """Return the copies that are made of operands inside so many loops, of what is alive there,

@@ -1,6 +1,6 @@
 """Where in the iteration domain a piece of the loop nest stands."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from isamap.ir.index import Index, const
@@ -16,12 +16,14 @@ class Position:
 
     ``origin`` is in terms of counters and symbols.  ``live`` is a number or, in the tail of a
     symbolic extent, an expression of at least 1.  ``ranges`` gives both ends of every counter and
-    symbol, for the decisions that can be taken while lowering.
+    symbol, for the decisions that can be taken while lowering; ``given`` are conditions in terms of
+    them that hold here, too.
     """
 
     origin: Mapping[str, Index]
     live: Mapping[str, Index]
     ranges: Mapping[str, tuple[int, int]]
+    given: frozenset[Index] = frozenset()
 
     def moved(self, variable: str, origin: Index, live: Index) -> "Position":
         """Return the position with one variable elsewhere."""
@@ -34,6 +36,10 @@ class Position:
     def first(self) -> "Position":
         """Return the position of the statement's first iterations, with as many alive."""
         return replace(self, origin=dict.fromkeys(self.origin, const(0)))
+
+    def where(self, conditions: Iterable[Index]) -> "Position":
+        """Return the position where conditions hold that :meth:`undecided` returned."""
+        return replace(self, given=self.given.union(conditions))
 
     def counting(self, counter: str, count: Index) -> "Position":
         """Return the position inside a loop."""
@@ -52,7 +58,7 @@ class Position:
             bounds = condition.bounds(self.ranges)
             if bounds is not None and bounds[1] < 0:
                 return None
-            if bounds is None or bounds[0] < 0:
+            if (bounds is None or bounds[0] < 0) and condition not in self.given:
                 left.append(condition)
         return tuple(left)
 

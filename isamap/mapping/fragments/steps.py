@@ -54,6 +54,15 @@ class Step:
     otherwise: "Step | None" = None
     aside: "Step | None" = None
 
+    @property
+    def guarded(self) -> bool:
+        """Whether it, or what makes its inputs, reads memory under guards."""
+        return any(
+            source.guarded if isinstance(source, Step) else bool(source.reference.guards)
+            for _, source in self.inputs
+            if isinstance(source, Step | FromMemory)
+        )
+
 
 Source: TypeAlias = Step | FromMemory | FromImmediate | FromRegister
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, product
@@ -75,6 +75,34 @@ def best_fillings(
         if not any(_surpasses(other, filling) for other in kept):
             kept = [other for other in kept if not _surpasses(filling, other)] + [filling]
     return tuple(kept) or (Filling((), ()),)
+
+
+def is_nothing(
+    value: Expr, reduction: Reduction, access: Access, held: Literal, finite: bool
+) -> bool:
+    """Return whether a body is the reduction's identity where one access gives a constant.
+
+    Whatever the others give, of floats finite numbers if they are ``finite``.
+    """
+    neutral = None if reduction == "=" else _number(identity(reduction, value.dtype))
+    known = _number(held)
+    if neutral is None or known is None:
+        return False
+    return _evaluate(_marked(value, access), {_MARK: known}, finite) == neutral
+
+
+_MARK = "="
+"""A name that no buffer has."""
+
+
+def _marked(expr: Expr, access: Access) -> Expr:
+    """Return an expression in which an access has a name of its own."""
+    match expr:
+        case Access() if expr == access:
+            return replace(expr, buffer=_MARK)
+        case Op(op, args, dtype):
+            return Op(op, tuple(_marked(arg, access) for arg in args), dtype)
+    return expr
 
 
 _Held: TypeAlias = tuple[tuple[str, Value], ...]

@@ -169,6 +169,18 @@ class _Body:
         other = tuple(c for c in pending if c not in ends)
         ends = [c for c in ends if _cuts(c, name, count) is not False]
         end = text(count, env)
+        if ends and not rest and self.copy.aside:
+            # A call of memcpy would make the compiler save what is in registers.
+            inside = env.with_counter(name, count)
+            self._open(loop_head(name, "0", end, inside))
+            self._open(f"if ({conjunction(pending, inside)})")
+            self._put(f"{self._target(inside)} = {self._source(inside)};")
+            if self.fill is not None:
+                self._close("} else {")
+                self._put(f"{self._target(inside)} = {self.fill};")
+            self._close()
+            self._close()
+            return
         if not ends:
             self._span(loops, "0", end, count, other, env)
             return

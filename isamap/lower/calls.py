@@ -104,7 +104,7 @@ class Block:
         inner = emitter.inside()
         for here, result in calls:
             self._call(inner, here, result)
-        emitter.nodes.append(Guard(conditions, tuple(inner.nodes)))
+        emitter.nodes.append(Guard(conditions, inner.scope()))
 
     def _streamed(self, calls: list[tuple[Position, Tile]]) -> list[tuple[Position, Tile]]:
         """Return the calls in the order in which one operand lies in memory.

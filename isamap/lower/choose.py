@@ -245,8 +245,7 @@ def alternatives(
         wide = spread(schedule, {buffer.name: buffer for buffer in alone.buffers})
         known = ranked.treatments
         own = Alternative(mapping, schedule, made, spread=wide, treatments=known, saved=saved)
-        other = bordered(schedule, known)
-        found.append(_best_of(own, other, alone, accelerator, producers, symbols))
+        found.append(_bordered(own, alone, accelerator, producers, symbols))
     if not scheduled and may_take(kernel, number):
         found = [replace(a, schedule=schedule_within(a.mapping)) for a in found]
     return tuple(found)
@@ -293,6 +292,29 @@ def _retiled(
             with suppress(ScheduleError):
                 result[n] = _best_of(other, [alike], alone, accelerator, producers, symbols)
     return tuple(result)
+
+
+def _bordered(
+    start: Alternative,
+    alone: Kernel,
+    accelerator: Accelerator,
+    producers: Producers,
+    symbols: Mapping[str, int] | None,
+) -> Alternative:
+    """Return an alternative with what is padded bordered, if that keeps the units less busy.
+
+    It takes less memory in any case.
+    """
+    assert start.schedule is not None
+    assert start.estimate is not None
+    assert start.treatments is not None
+    for schedule in bordered(start.schedule, start.treatments):
+        lowered = lower(alone, accelerator, Schedule((schedule,)), producers, saved=start.saved)
+        made = estimate(lowered, accelerator, symbols)
+        is_fast = made.busy < start.estimate.busy and made.cycles < ALIKE * start.estimate.cycles
+        if is_fast and excess(lowered, accelerator) is None:
+            return replace(start, schedule=schedule, estimate=made)
+    return start
 
 
 def _best_of(

@@ -43,6 +43,12 @@ WEAVE_CYCLES = 0.75
 """Cycles an element of a copy that weaves a few rows: it is read along one counter, written along
 the next inner one."""
 
+ASIDE_CYCLES = 8.0
+"""Cycles of a copy aside: the load that follows is wider than the stores, and waits for them."""
+
+PIECE_CYCLES = 2.0
+"""Cycles of each stretch of elements that it moves, and of each element that has a condition."""
+
 SCATTER_CYCLES = 1.5
 """Cycles an element of any other copy."""
 
@@ -189,6 +195,8 @@ class _Walk:
                 case Loop(counter, count, body, _):
                     trips = max(0.0, self.value(count))
                     work.add(self.nodes(body, (*loops, (counter, trips))), trips * share)
+                case Copy(aside=True):
+                    work.cycles += self._aside(node) * share
                 case Copy():
                     work.copies += self._copy(node) * share
                 case Prefetch() | Guard() | Setting():
@@ -311,6 +319,13 @@ class _Walk:
         woven = self.value(copy.source_offset.coefficient(before)) == 1
         woven = woven and self.value(copy.counters[-1][1]) <= WOVEN
         return elements * (WEAVE_CYCLES if woven else SCATTER_CYCLES)
+
+    def _aside(self, copy: Copy) -> float:
+        counts = [max(1.0, self.value(count)) for _, count in copy.counters]
+        last = copy.counters[-1][0] if copy.counters else ""
+        if not any(last in condition.names for condition in copy.conditions):
+            counts = counts[:-1]
+        return ASIDE_CYCLES + PIECE_CYCLES * prod(counts)
 
     def _run(self, copy: Copy) -> float:
         """Return how many elements of a copy follow each other, there and here."""

@@ -10,7 +10,7 @@ from isamap.lower.context import Context
 from isamap.lower.nodes import Call, Guard, Node, Operand, Register, Scope, Window
 from isamap.lower.packing import padded_at, padded_copy
 from isamap.lower.position import Position
-from isamap.mapping.fragments.cut import guards_of, laid_out
+from isamap.mapping.fragments.cut import guards_of, laid_out, tiles_of
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.steps import (
     FromImmediate,
@@ -84,9 +84,9 @@ class Emitter:
         return register
 
     def inside(self) -> "Emitter":
-        """Return what collects nodes of a branch: it knows what is made before, and declares its
-        registers here."""
-        return replace(self, nodes=[], known={**self.known})
+        """Return what collects nodes of a branch, with registers of its own: it knows what is made
+        before."""
+        return replace(self, nodes=[], registers=[], known={**self.known})
 
     def scope(self) -> tuple[Node, ...]:
         """Return what was collected, as one scope if it declares registers."""
@@ -243,9 +243,10 @@ class Emitter:
         """Return what copies a fragment that is cut aside, and makes it from there."""
         assert step.aside is not None
         (aside,) = (r.aside for r in _guarded(step) if r.aside is not None)
-        names = laid_out(step.fragment)
-        live = {v: position.live[v] if v in names else const(1) for v in position.live}
-        layout = padded_at(aside.array, aside.access, position, live)
+        # A whole tile, however much of it is alive: rows lie as they were planned.
+        tiles = tiles_of(step.fragment)
+        whole = {v: const(tiles.get(v, 1)) for v in position.live}
+        layout = padded_at(aside.array, aside.access, position, whole)
         assert layout is not None, "it has a closed form for whole fragments"
         copy = padded_copy(self.context, layout, position.is_nonnegative)
         other = Emitter(self.context, registers=self.registers)

@@ -193,9 +193,9 @@ def test_what_is_packed_inside_is_proved() -> None:
 @pytest.mark.parametrize(
     ("kinds", "inside", "text"),
     [
-        (("direct", "direct"), (1, 0), "A is packed inside loops, and operand .* is not"),
-        (("packed", "packed"), (0, 7), "B is packed inside 7 loops, and there are 2"),
-        (("packed", "packed"), (-1, 0), "A is packed inside -1 loops"),
+        (("direct", "direct"), (1, 0), "A is copied inside loops, and operand .* is not"),
+        (("packed", "packed"), (0, 7), "B is copied inside 7 loops, and there are 2"),
+        (("packed", "packed"), (-1, 0), "A is copied inside -1 loops"),
     ],
 )
 def test_misplaced(kinds: tuple[str, str], inside: tuple[int, int], text: str) -> None:

@@ -22,11 +22,16 @@ def laid_out(fragment: Fragment) -> frozenset[str]:
     return frozenset(d.variable for dim in fragment.dims for d in dim if d.tile > 1)
 
 
+def tiles_of(fragment: Fragment) -> dict[str, int]:
+    """Return how many iterations of each variable a whole fragment takes."""
+    return {d.variable: d.tile for dim in fragment.dims for d in dim}
+
+
 def cut_out(aside: Aside, fragment: Fragment) -> PaddedLayout | None:
     """Return how a whole fragment, that of the first iterations, lies where it is copied to.
 
     None if the elements that it reaches have no closed form.
     """
     extents = dict.fromkeys(frozenset().union(*(i.names for i in aside.access.indices)), const(1))
-    extents |= {d.variable: const(d.tile) for dim in fragment.dims for d in dim}
+    extents |= {v: const(tile) for v, tile in tiles_of(fragment).items()}
     return padded(aside.array, aside.access, extents)

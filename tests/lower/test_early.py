@@ -14,6 +14,7 @@ from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.cost import estimate
 from isamap.lower.lower import lower
+from isamap.lower.nest import hoisted
 from isamap.lower.nodes import Call, Guard, Loop, LoweredKernel, Node, Prefetch, Register, Scope
 from isamap.mapping.fragments.produce import Producers
 from isamap.pipeline.mapped import map_kernel
@@ -60,7 +61,9 @@ def without(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         match node:
             case Prefetch():
                 continue
-            case Loop() | Scope():
+            case Loop():
+                found += hoisted(replace(node, body=without(node.body)))
+            case Scope():
                 found.append(replace(node, body=without(node.body)))
             case Guard(conditions, body, otherwise):
                 found.append(Guard(conditions, without(body), without(otherwise)))

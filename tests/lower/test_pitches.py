@@ -87,7 +87,7 @@ def test_a_pitch_is_written_and_read_again(tmp_path: Path) -> None:
     assert again.lowered == first.lowered
 
 
-@pytest.mark.parametrize(("width", "pitch"), [(254, 272), (1022, 1040), (60, 0)])
+@pytest.mark.parametrize(("width", "pitch"), [(62, 80), (60, 0)])
 def test_padded_rows_lie_by_the_rule_or_as_is_said(width: int, pitch: int) -> None:
     kernel = rows(width)
     ruled = map_kernel(kernel, machine("x86_avx2"), Options())

@@ -125,7 +125,7 @@ def test_a_pass_waits_for_what_comes_and_the_next_ones_do_not() -> None:
 @pytest.mark.parametrize(("m", "packed"), [(8, False), (4096, True)])
 def test_what_many_blocks_weave_is_woven_once(m: int, packed: bool) -> None:
     # Four rows of B are four bytes of each lane.
-    text = f"""kernel bytes(M = {m}, N = 16, K = 512) {{
+    text = f"""kernel bytes(M = {m}, N = 48, K = 512) {{
       in A : u8[M, K]  in B : s8[K, N]  out C : s32[M, N]
       C[m, n] += s32(A[m, k]) * s32(B[k, n])
     }}"""

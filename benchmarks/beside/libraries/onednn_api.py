@@ -133,7 +133,9 @@ class Memory(Handle):
 
     def copy_to(self, other: "Memory") -> None:
         """Copy the elements to another layout."""
-        Primitive("reorder", self.layout, ENGINE, other.layout, ENGINE).call({SRC: self, DST: other})
+        Primitive("reorder", self.layout, ENGINE, other.layout, ENGINE).call(
+            {SRC: self, DST: other}
+        )
 
 
 class Attributes(Handle):

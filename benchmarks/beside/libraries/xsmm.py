@@ -1,15 +1,17 @@
-"""libxsmm 1.17, called as from C: kernels that it compiles for tiles, in the loops of ``xsmm.c``."""
+"""libxsmm, called as from C: kernels that it compiles for tiles, in the loops of ``xsmm.c``."""
 
 import ctypes
 import shutil
 import subprocess
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from ctypes import c_char_p, c_void_p
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -30,14 +32,11 @@ KINDS = {"f32": 1, "bf16": 2, "u8s8": 4, "scaled": 4}
 ``scaled`` are bytes as well; a 256th part of their sums is stored, in a byte.
 """
 
-OUTPUTS = {"u8s8": np.dtype(np.int32), "scaled": np.dtype(np.uint8)}
+OUTPUTS: dict[str, np.dtype[Any]] = {"u8s8": np.dtype(np.int32), "scaled": np.dtype(np.uint8)}
 """Types of sums that are not those of the operands."""
 
-ROWS, COLUMNS, DEPTH = 24, (64, 48), 512
-"""The tile of a kernel: rows and columns that its accumulators are a part of, depth.
-
-Kernels of the whole depth are tried, too.
-"""
+ROWS, COLUMNS = 24, (64, 48)
+"""Rows and columns of a tile: whole numbers of what a kernel has accumulators for."""
 
 LYING, EACH, AHEAD = range(3)
 PACKINGS = ("as it lies", "packed in each call", "packed ahead")
@@ -72,75 +71,78 @@ LIBRARY = _loaded()
 VERSION = f"libxsmm {LIBRARY.xsmm_version().decode()} for {LIBRARY.xsmm_target().decode()}"
 
 
+@dataclass(frozen=True)
+class _Problem:
+    """left[rows, depth] right[depth, cols] in some packings; ``image`` is its result turned to."""
+
+    kind: str
+    left: Array
+    right: Array
+    packings: Sequence[int]
+    image: tuple[int, ...] | None = None
+
+
 def ways(case: Case, threads: int) -> Iterator[Way]:
     """One for each tile and packing; after one that there is no kernel for comes the next."""
-    return map(lambda make: make(), _makers(case, threads))
+    problem = _problem(case)
+    if problem is None:
+        return iter(())
+    tried = product(COLUMNS, problem.packings)
+    return map(lambda how: _way(problem, how[0], how[1], threads), tried)
 
 
-def _makers(case: Case, threads: int) -> list[Callable[[], Way]]:
+def _problem(case: Case) -> _Problem | None:
     kind = element_kind(case)
     match case["family"].partition("_")[0]:
         case "gemm":
-            left, right = inputs.gemm(case)
-            packings, shape = (LYING, EACH) if kind == "f32" else (EACH,), (case["m"], case["n"])
+            packings = (LYING, EACH) if kind == "f32" else (EACH,)
+            a, b = _typed(case, *inputs.gemm(case))
+            return _Problem(kind, a, b, packings)
         case "linear":
-            left, w = inputs.linear(case)
-            right, packings, shape = w.T, (AHEAD,), (case["n"], case["m"])
+            x, w = _typed(case, *inputs.linear(case))
+            return _Problem(kind, x, w.T, (AHEAD,))
         case "pw":  # channels last, a product
-            x, w = inputs.conv(case)
+            x, w = _typed(case, *inputs.conv(case))
             left, right = x.reshape(case["ci"], -1).T, w.reshape(case["co"], -1).T
-            packings, shape = (AHEAD,), (1, case["co"], side(case), side(case))
-            kind = "scaled" if kind == "u8s8" else kind
-        case _:
-            return []
-    if kind == "bf16":
-        left, right = left.astype(ml_dtypes.bfloat16), right.astype(ml_dtypes.bfloat16)
-    depth = left.shape[1]
-    # Sums that are stored between tiles of depth would be rounded, or cut off.
-    depths = {depth, min(depth, DEPTH)} if kind in ("f32", "u8s8") else {depth}
-    return [
-        partial(_way, kind, left, right, shape, columns, deep, packing, threads)
-        for columns, deep, packing in product(COLUMNS, sorted(depths), packings)
-    ]
+            image = 1, case["co"], side(case), side(case)
+            return _Problem("scaled" if kind == "u8s8" else kind, left, right, (AHEAD,), image)
+    return None
 
 
-def _way(
-    kind: str,
-    left: Array,
-    right: Array,
-    shape: tuple[int, ...],
-    columns: int,
-    deep: int,
-    packing: int,
-    threads: int,
-) -> Way:
+def _typed(case: Case, one: Array, two: Array) -> tuple[Array, Array]:
+    if element_kind(case) != "bf16":
+        return one, two
+    return one.astype(ml_dtypes.bfloat16), two.astype(ml_dtypes.bfloat16)
+
+
+def _way(problem: _Problem, columns: int, packing: int, threads: int) -> Way:
     """Return a product of two matrices in tiles; Refused if there is no kernel for them."""
+    kind, left, right = problem.kind, problem.left, problem.right
     (rows, depth), cols = left.shape, right.shape[1]
-    columns = min(columns, cols)
+    tile = min(ROWS, rows), min(columns, cols)
     out = room((rows, cols), OUTPUTS.get(kind, left.dtype), RESULT)
     panels = room((0,) if packing == LYING else (cols * depth,), right.dtype, CONSTANT)
     if packing == AHEAD:
-        panels[:] = _packed(right, KINDS[kind], columns)
+        panels[:] = _packed(right, KINDS[kind], tile[1])
     arrays = copied(left, INPUT), copied(right, CONSTANT), panels, out
     one, other, packed, result = (c_void_p(a.ctypes.data if a.size else None) for a in arrays)
     slab = ROWS * -(-rows // (ROWS * threads))
-    sizes = rows, cols, depth, min(ROWS, rows), columns, deep, slab, threads
+    sizes = rows, cols, depth, *tile, slab, threads
     given = one, other, packed, int(packing == EACH), result
     address = LIBRARY.xsmm_product(list(KINDS).index(kind), *sizes, *given)
     if address is None:
         raise Refused(f"libxsmm has no kernel of {kind} for {rows}x{cols}x{depth}")
-    place = _Place(address, arrays)
 
     def answer() -> Array:
         found = out.astype(np.float32) if kind == "bf16" else out
-        return found.reshape(shape) if len(shape) == 2 else found.T.reshape(shape)
+        return found if problem.image is None else found.T.reshape(problem.image)
 
-    name = f"{columns} columns, {deep} deep, {PACKINGS[packing]}"
-    return Way(name, partial(LIBRARY.xsmm_run, place), answer)
+    run = partial(LIBRARY.xsmm_run, _Place(address, arrays))
+    return Way(f"{columns} columns, {PACKINGS[packing]}", run, answer)
 
 
 def _packed(right: Array, group: int, columns: int) -> Array:
-    """Return a matrix in panels, one tile of columns each, groups of neighbours in depth together."""
+    """Return panels of so many columns, in which groups of neighbours in depth lie together."""
     tiles = (right[:, at : at + columns] for at in range(0, right.shape[1], columns))
     grouped = [t.reshape(-1, group, t.shape[1]).transpose(0, 2, 1).ravel() for t in tiles]
     return np.concatenate(grouped)

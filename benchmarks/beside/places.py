@@ -1,5 +1,7 @@
 """Memory for libraries that take it as it is: each operand in other sets of the first cache."""
 
+from ctypes import c_void_p
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -30,3 +32,16 @@ def copied(array: Array, at: int) -> Array:
     found = room(array.shape, array.dtype, at)
     np.copyto(found, array)
     return found
+
+
+class Address(c_void_p):
+    """An address for a call, with all that must live as long as it is used."""
+
+    def __init__(self, address: int | None, *held: object) -> None:
+        super().__init__(address)
+        self.held = held
+
+
+def at(array: Array) -> Address:
+    """Return the address of an array; null if it is empty."""
+    return Address(array.ctypes.data if array.size else None, array)

@@ -1,7 +1,7 @@
 """oneDNN, called as programs in C call it: layouts of its own choice, constants laid out ahead."""
 
 from collections.abc import Callable, Iterator, Mapping
-from ctypes import c_char, c_float, c_int8, c_int64, c_uint8, c_void_p
+from ctypes import c_char, c_float, c_int8, c_int64, c_uint8
 from functools import partial
 
 import ml_dtypes
@@ -28,7 +28,7 @@ from beside.libraries.onednn_api import (
     dims,
     strided,
 )
-from beside.places import CONSTANT, INPUT, RESULT, copied, room
+from beside.places import CONSTANT, INPUT, RESULT, at, copied, room
 from beside.way import Way
 
 VERSION = f"oneDNN {api.version()}"
@@ -119,8 +119,8 @@ def _sgemm(case: Case) -> Way:
     a, b, out = _placed(*inputs.gemm(case), np.float32)
     sizes = [c_int64(case[key]) for key in "mnk"]
     _, n, k = sizes
-    words = (_N, _N, *sizes, c_float(1), _at(a), k, _at(b), n, c_float(0), _at(out), n)
-    return _call("sgemm", words, (a, b), out)
+    words = (_N, _N, *sizes, c_float(1), at(a), k, at(b), n, c_float(0), at(out), n)
+    return _call("sgemm", words, out)
 
 
 def _gemm_of_bytes(case: Case) -> Way:
@@ -128,10 +128,10 @@ def _gemm_of_bytes(case: Case) -> Way:
     sizes = [c_int64(case[key]) for key in "mnk"]
     _, n, k = sizes
     nothing = np.zeros(1, np.int32)  # to be added to every sum
-    left, right = (_at(a), k, c_uint8(0)), (_at(b), n, c_int8(0))
-    behind = (c_float(0), _at(out), n, _at(nothing))
+    left, right = (at(a), k, c_uint8(0)), (at(b), n, c_int8(0))
+    behind = (c_float(0), at(out), n, at(nothing))
     words = (_N, _N, c_char(b"F"), *sizes, c_float(1), *left, *right, *behind)
-    return _call("gemm_u8s8s32", words, (a, b, nothing), out)
+    return _call("gemm_u8s8s32", words, out)
 
 
 _N = c_char(b"N")
@@ -142,15 +142,10 @@ def _placed(a: Array, b: Array, dtype: DTypeLike) -> tuple[Array, Array, Array]:
     return copied(a, INPUT), copied(b, CONSTANT), out
 
 
-def _at(array: Array) -> c_void_p:
-    return c_void_p(array.ctypes.data)
-
-
-def _call(name: str, words: tuple[object, ...], held: tuple[Array, ...], out: Array) -> Way:
-    """Return a call of one of the library's functions on arrays, which live as long."""
+def _call(name: str, words: tuple[object, ...], out: Array) -> Way:
+    """Return a call of one of the library's functions."""
     api.checked(name, *words)
-    run = partial(getattr(api.LIBRARY, f"dnnl_{name}"), *words)
-    return Way(name, run, lambda: (out, held)[0])
+    return Way(name, partial(getattr(api.LIBRARY, f"dnnl_{name}"), *words), lambda: out)
 
 
 def _image(array_shape: tuple[int, ...], dtype: DTypeLike, last: bool) -> Handle:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from beside.inputs import Array
-from beside.places import CONSTANT, INPUT, RESULT, room
+from beside.places import CONSTANT, INPUT, RESULT, Address, at, room
 
 PACKAGE = "onednn-cpu-gomp"
 
@@ -108,20 +108,20 @@ class Memory(Handle):
     """A buffer whose elements lie as a layout says."""
 
     def __init__(self, layout: Handle | c_void_p, buffer: Array) -> None:
-        self.layout, self.buffer = layout, buffer
-        super().__init__("memory", "memory_create", layout, ENGINE, c_void_p(buffer.ctypes.data))
+        self.layout, self.address = layout, at(buffer)
+        super().__init__("memory", "memory_create", layout, ENGINE, self.address)
 
     @classmethod
-    def room(cls, layout: Handle | c_void_p, at: int) -> "Memory":
-        """Return room for a layout that begins ``at`` bytes into a page."""
-        at_least = layout.pointer if isinstance(layout, Handle) else layout
-        return cls(layout, room((LIBRARY.dnnl_memory_desc_get_size(at_least),), np.uint8, at))
+    def room(cls, layout: Handle | c_void_p, begin: int) -> "Memory":
+        """Return room for a layout that begins so many bytes into a page."""
+        asked = layout.pointer if isinstance(layout, Handle) else layout
+        return cls(layout, room((LIBRARY.dnnl_memory_desc_get_size(asked),), np.uint8, begin))
 
     @classmethod
-    def of(cls, array: Array, layout: Handle | c_void_p, at: int) -> "Memory":
-        """Return the elements of an array in a layout, ``at`` bytes into a page."""
+    def of(cls, array: Array, layout: Handle | c_void_p, begin: int) -> "Memory":
+        """Return the elements of an array in a layout, so many bytes into a page."""
         whole = np.ascontiguousarray(array)
-        found = cls.room(layout, at)
+        found = cls.room(layout, begin)
         cls(strided(whole.shape, whole.dtype), whole).copy_to(found)
         return found
 
@@ -169,10 +169,10 @@ class Primitive(Handle):
         self._description = Handle("primitive_desc", create, *words, attributes)
         super().__init__("primitive", "primitive_create", self._description)
 
-    def layout(self, operand: int) -> c_void_p:
-        """Return the layout of an operand, which lives as long as the primitive."""
+    def layout(self, operand: int) -> Address:
+        """Return the layout of an operand."""
         asked = self._description.pointer, _EXEC_ARG, operand
-        return c_void_p(LIBRARY.dnnl_primitive_desc_query_md(*asked))
+        return Address(LIBRARY.dnnl_primitive_desc_query_md(*asked), self)
 
     def operands(self, given: Mapping[int, Array]) -> dict[int, Memory]:
         """Return arrays in the layouts that it takes, and room for the result."""
@@ -185,17 +185,9 @@ class Primitive(Handle):
 
     def call(self, operands: Mapping[int, Memory]) -> Callable[[], int]:
         """Return what executes it once, tried; it holds all that it needs."""
-        taken = _Operands(self, operands)
-        words = self.pointer, _STREAM.pointer, c_int(len(operands)), taken
-        checked("primitive_execute", *words)
-        return partial(LIBRARY.dnnl_primitive_execute, *words)
-
-
-class _Operands(c_void_p):
-    """The address of the operands of a call, with all that must live as long."""
-
-    def __init__(self, primitive: Primitive, operands: Mapping[int, Memory]) -> None:
         pairs = [_Operand(number, memory.pointer) for number, memory in operands.items()]
         array = (_Operand * len(pairs))(*pairs)
-        super().__init__(ctypes.addressof(array))
-        self.held = primitive, operands, array
+        place = Address(ctypes.addressof(array), array, self, operands)
+        words = self.pointer, _STREAM.pointer, c_int(len(pairs)), place
+        checked("primitive_execute", *words)
+        return partial(LIBRARY.dnnl_primitive_execute, *words)

@@ -19,7 +19,7 @@ import numpy as np
 from beside import inputs
 from beside.cases import Case, element_kind, side
 from beside.inputs import Array
-from beside.places import CONSTANT, INPUT, RESULT, copied, room
+from beside.places import CONSTANT, INPUT, RESULT, Address, at, copied, room
 from beside.way import Way
 
 SOURCE = Path(__file__).with_name("xsmm.c")
@@ -125,7 +125,7 @@ def _way(problem: _Problem, columns: int, packing: int, threads: int) -> Way:
     if packing == AHEAD:
         panels[:] = _packed(right, KINDS[kind], tile[1])
     arrays = copied(left, INPUT), copied(right, CONSTANT), panels, out
-    one, other, packed, result = (c_void_p(a.ctypes.data if a.size else None) for a in arrays)
+    one, other, packed, result = map(at, arrays)
     slab = ROWS * -(-rows // (ROWS * threads))
     sizes = rows, cols, depth, *tile, slab, threads
     given = one, other, packed, int(packing == EACH), result
@@ -133,12 +133,14 @@ def _way(problem: _Problem, columns: int, packing: int, threads: int) -> Way:
     if address is None:
         raise Refused(f"libxsmm has no kernel of {kind} for {rows}x{cols}x{depth}")
 
+    place = Address(address, *arrays)
+    weakref.finalize(place, LIBRARY.xsmm_drop, c_void_p(address)).atexit = False
+
     def answer() -> Array:
         found = out.astype(np.float32) if kind == "bf16" else out
         return found if problem.image is None else found.T.reshape(problem.image)
 
-    run = partial(LIBRARY.xsmm_run, _Place(address, arrays))
-    return Way(f"{columns} columns, {PACKINGS[packing]}", run, answer)
+    return Way(f"{columns} columns, {PACKINGS[packing]}", partial(LIBRARY.xsmm_run, place), answer)
 
 
 def _packed(right: Array, group: int, columns: int) -> Array:
@@ -146,12 +148,3 @@ def _packed(right: Array, group: int, columns: int) -> Array:
     tiles = (right[:, at : at + columns] for at in range(0, right.shape[1], columns))
     grouped = [t.reshape(-1, group, t.shape[1]).transpose(0, 2, 1).ravel() for t in tiles]
     return np.concatenate(grouped)
-
-
-class _Place(c_void_p):
-    """The address of a product, which ends with it; its arrays live as long."""
-
-    def __init__(self, address: int, arrays: tuple[Array, ...]) -> None:
-        super().__init__(address)
-        self.arrays = arrays
-        weakref.finalize(self, LIBRARY.xsmm_drop, c_void_p(address)).atexit = False

@@ -67,11 +67,11 @@ static libxsmm_xmmfunction dispatch(int kind, int m, int n, int k, int lda, int 
 
 /* Return a product whose kernels are ready; NULL if the library has none.
 
-   Of a tile of columns a thread computes so many rows, ``slab``, one tile after the other. */
+   A thread computes ``slab`` rows of a tile of columns, one tile of rows after the other.  The depth
+   is a whole number of groups; only f32 may lie as it likes, without panels. */
 Product *xsmm_product(int kind, int rows, int cols, int depth, int tile_rows, int tile_cols, int slab,
                       int threads, const void *left, const void *right, void *panels, int packs,
                       void *out) {
-  if (depth % GROUP[kind] || (kind != F32 && panels == NULL)) return NULL;
   Product *p = malloc(sizeof *p);
   *p = (Product){kind,    rows, cols,  depth,  tile_rows, tile_cols, slab,
                  threads, left, right, panels, packs,     out,       {{{NULL}}}};

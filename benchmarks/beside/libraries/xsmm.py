@@ -119,6 +119,9 @@ def _way(problem: _Problem, columns: int, packing: int, threads: int) -> Way:
     """Return a product of two matrices in tiles; Refused if there is no kernel for them."""
     kind, left, right = problem.kind, problem.left, problem.right
     (rows, depth), cols = left.shape, right.shape[1]
+    refused = f"libxsmm has no kernel of {kind} for {rows}x{cols}x{depth}"
+    if depth % KINDS[kind]:
+        raise Refused(refused)
     tile = min(ROWS, rows), min(columns, cols)
     out = room((rows, cols), OUTPUTS.get(kind, left.dtype), RESULT)
     panels = room((0,) if packing == LYING else (cols * depth,), right.dtype, CONSTANT)
@@ -131,7 +134,7 @@ def _way(problem: _Problem, columns: int, packing: int, threads: int) -> Way:
     given = one, other, packed, int(packing == EACH), result
     address = LIBRARY.xsmm_product(list(KINDS).index(kind), *sizes, *given)
     if address is None:
-        raise Refused(f"libxsmm has no kernel of {kind} for {rows}x{cols}x{depth}")
+        raise Refused(refused)
 
     place = Address(address, *arrays)
     weakref.finalize(place, LIBRARY.xsmm_drop, c_void_p(address)).atexit = False

@@ -159,7 +159,7 @@ def started(
             print(f"# {peer.name}: left out: {error}", flush=True)
             continue
         if process.missing is not None:
-            print(f"# {peer.name}: left out, no module {process.missing}: {peer.install}")
+            print(f"# {peer.name}: left out, {process.missing} is missing: {peer.install}")
             continue
         print(f"# {peer.name}: {process.version}", flush=True)
         found.append(process)

@@ -26,6 +26,8 @@ PEERS = (
     Peer("torch", "pytorch", "PyTorch: oneDNN, MKL and its own kernels, the fastest of them"),
     Peer("onnxruntime", "onnx_runtime", "ONNX Runtime"),
     Peer("openblas", "openblas", "numpy with OpenBLAS", "pip install numpy"),
+    Peer("onednn", "onednn", "oneDNN called as from C, the fastest of its layouts and interfaces"),
+    Peer("xsmm", "xsmm", "libxsmm called from C, products only", "apt-get install libxsmm-dev gcc"),
 )
 
 TUNED = Peer(

@@ -284,7 +284,7 @@ def test_isamap_beside_numpy_from_the_command_line(tmp_path: Path) -> None:
     words += ["--json", str(file), "--markdown", str(page), "--cases", str(tmp_path / "cases.md")]
     done = run(*words, "--cores", core)
     assert done.returncode == 0, done.stderr
-    assert "# torch: left out, no module torch: pip install 'isamap[peers]'" in done.stdout
+    assert "# torch: left out, torch is missing: pip install 'isamap[peers]'" in done.stdout
     found = json.loads(file.read_text())
     (case,) = found["families"]["gemm_f32"]
     assert case["case"] == "gemm_f32 m=64 n=64 k=64"

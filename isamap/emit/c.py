@@ -266,7 +266,7 @@ class _Writer:
         state = State.of(nodes, self.machine)
         checks = [*self._checks(symbols, env, blocks), *state.permit_lines()]
         is_shared = together is not None
-        body = Body(self.lowered, self.machine, self.entry, env, self.copies, together)
+        body = Body(self.lowered, nodes, self.machine, self.entry, env, self.copies, together)
         arguments = team.Arguments(parameters, symbols, [(b.base, b.constant) for b in blocks])
         tables = table_lines(self.lowered, nodes, self.alignments)
         if not is_shared:
@@ -280,8 +280,7 @@ class _Writer:
         thread = "(size_t)thread" if is_shared else "0"
         body.put(*space.private_lines(thread, buffers_used(nodes)))
         body.put(*state.enter_lines())
-        body.nodes(nodes)
-        body.put(*body.fence)
+        body.write()
         body.put(*state.leave_lines())
         if not is_shared:
             body.put("return 0;")

@@ -12,7 +12,17 @@ from isamap.emit.liveness import calls
 from isamap.hw.accelerator import Entry
 from isamap.ir.ahead import Uses
 from isamap.lower.apart import uses
-from isamap.lower.nodes import Call, Guard, Loop, LoweredKernel, Node, Register, Scope
+from isamap.lower.nodes import (
+    Call,
+    Guard,
+    Loop,
+    LoweredKernel,
+    Node,
+    Register,
+    Scope,
+    Setting,
+    Token,
+)
 
 
 class Together:
@@ -98,8 +108,9 @@ class InStep(Together):
         return not isinstance(node, Call) and self._has_step(node)
 
     def is_alone(self, node: Node) -> bool:
-        """Return whether a node is the first thread's: it does nothing on scratchpads."""
-        return not self._has_step(node)
+        """Return whether a node is the first thread's: it does nothing on scratchpads, and says
+        nothing of the units and states that each thread has."""
+        return not self._has_step(node) and not isinstance(node, Token | Setting)
 
     def _has_step(self, node: Node) -> bool:
         return any(

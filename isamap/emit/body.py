@@ -7,7 +7,7 @@ from isamap.emit.copies import copy_function
 from isamap.emit.expressions import Env, conjunction, loop_head, text
 from isamap.emit.liveness import calls, registers_used
 from isamap.emit.templates import Machine, call_lines, prefetch_line, setting_lines
-from isamap.emit.together import Together, meet
+from isamap.emit.together import Together
 from isamap.emit.tokens import Turns, Waiting
 from isamap.emit.unrolling import unrolling
 from isamap.ir.ahead import Uses
@@ -130,7 +130,7 @@ class Body:
         busy = self.busy
         for node in nodes:
             touched = together.touched(node)
-            if meet(since, touched):
+            if together.must_meet(since, touched):
                 self.put(*self.settle, "isamap_meet(threads);")
                 since, busy = _NOTHING, False
             busy = self.busy = self._idle_before(node, busy)
@@ -156,7 +156,7 @@ class Body:
                 self.depth += 1
                 self._shared_nodes(node.body, inner, together)
                 touched = together.touched(*node.body)
-                if meet(touched, touched):
+                if together.must_meet(touched, touched):
                     self.put(*self.settle, "isamap_meet(threads);")
                 self.depth -= 1
                 self.put("}")

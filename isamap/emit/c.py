@@ -301,7 +301,7 @@ class _Writer:
         accelerator = self.machine.accelerator
         if accelerator.toolchain is not None and accelerator.toolchain.team:
             pads = frozenset(s.name for s in accelerator.scratchpads)
-            return InStep.on(nodes, self.machine.entries, pads)
+            return InStep.on(nodes, self.machine.entries, pads, self.lowered.arrays)
         return Together.of(nodes, self.machine.entries, own)
 
     def _checks(self, symbols: tuple[str, ...], env: Env, blocks: tuple[Block, ...]) -> list[str]:

@@ -243,12 +243,13 @@ class Accelerator:
 
     ``clock`` is in Hz.  ``queues`` says how units wait for each other where they are queues that
     work side by side; where they wait for tokens ``host`` are the units of the program that gives
-    them their work, and that waits for all of them before it does something itself.  ``features`` are CPU features (names of /proc/cpuinfo) without which native
-    code cannot run.  ``digest`` is a hash of the description's content; ``trusted`` says that its
-    templates and toolchain may be executed (shipped, or named with ``--trust``).  ``parameters``
-    are the numbers that were chosen when it was loaded; they are filled in everywhere.  ``server``
-    is the machine that executes the instructions of this one, which has no C templates of its own:
-    ``toolchain`` and ``features`` are then the server's.
+    them their work, and that waits for all of them before it does something itself.  ``features``
+    are CPU features (names of /proc/cpuinfo) without which native code cannot run.  ``digest`` is a
+    hash of the description's content; ``trusted`` says that its templates and toolchain may be
+    executed (shipped, or named with ``--trust``).  ``parameters`` are the numbers that were chosen
+    when it was loaded; they are filled in everywhere.  ``server`` is the machine that executes the
+    instructions of this one, which has no C templates of its own: ``toolchain`` and ``features``
+    are then the server's.
     """
 
     name: str

@@ -48,7 +48,7 @@ def check_queues(document: Document, queues: Queues) -> Iterator[Diagnostic]:
     if queues.kind != "tokens":
         if queues.host:
             text = "'host' tells its units from those that wait for tokens, and none does"
-            yield fail("E132", text, document.root.span, "write 'queues: tokens'")
+            yield fail("E132", text, document.span("host"), "write 'queues: tokens'")
         return
     if queues.toolchain is not None and queues.toolchain.tokens is None:
         text = "tokens have no C text: the toolchain says nothing of 'tokens'"
@@ -70,12 +70,15 @@ def _check_entry(
     if not entry.units and not host:
         text = f"'{entry.name}' is in no queue, and must be in one"
         yield fail("E132", text, entry.span, "the first unit that it occupies is its queue")
+    own = "the host's" if queue is None else f"in the queue '{queue}'"
     for unit in entry.units:
-        if unit != queue and (unit in queues or (queue is not None and unit in host)):
-            own = "the host's" if queue is None else f"in the queue '{queue}'"
-            text = f"'{entry.name}' is {own}, and occupies '{unit}', which is not"
+        if unit != queue and unit in queues:
+            text = f"'{entry.name}' is {own}, and occupies another queue, '{unit}'"
             hint = "units that several queues share are the first of no instruction"
             yield fail("E132", text, entry.span, hint)
+        elif queue is not None and unit in host:
+            text = f"'{entry.name}' is {own}, and occupies '{unit}', which is the host's"
+            yield fail("E132", text, entry.span)
 
 
 def check_templates(document: Document) -> Iterator[Diagnostic]:
@@ -93,5 +96,5 @@ def check_templates(document: Document) -> Iterator[Diagnostic]:
                 told = ", ".join(sorted(known)) or "none"
                 what = f"'{{{name}}}' is nothing that it may name" if name else "a single brace"
                 yield fail("E114", f"'{field}': {what}", span, f"the names are: {told}")
-        for name in sorted(known - used):
-            yield fail("E114", f"'{field}' never uses '{{{name}}}'", span)
+        if "token" in known - used:
+            yield fail("E114", f"'{field}' never uses '{{token}}'", span)

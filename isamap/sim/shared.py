@@ -1,4 +1,4 @@
-"""Units that several queues share: a queue that comes later may use what another one leaves free."""
+"""Units that several queues share: what comes later may use what was left free before."""
 
 from bisect import bisect_right
 

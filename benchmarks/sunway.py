@@ -45,7 +45,7 @@ def main() -> None:
     """Print a line for each product."""
     for sizes, loops in SIZES:
         told = [cycles(sizes, loops, places) for places in PLACES]
-        name = "×".join(map(str, sizes))
+        name = " x ".join(map(str, sizes))
         columns = [*(f"{float(one) / 1000:,.0f}K" for one, _ in told)]
         columns.append(f"{float(told[0][1]) / 1000:,.0f}K")
         print(f"| {name} | {loops} | {' | '.join(columns)} |")

@@ -95,7 +95,8 @@ class _Counted:
             marks = self.written.get(place.buffer)
             if marks is None:
                 continue
-            if min(self.calls, self.elements) < 0 or marks[where].any():
+            ends = int(where.max(initial=0)) >= len(marks)
+            if ends or min(self.calls, self.elements) < 0 or marks[where].any():
                 del self.written[place.buffer]
             else:
                 marks[where] = True

@@ -19,8 +19,8 @@ def put(at: Index, rows: int = 2, cols: int = 3, pitch: int = 8) -> Node:
     return Call("put_f32", (("r", FRAGMENT), ("m", Window("C", at))), tuple(symbols.items()))
 
 
-def loop(body: Node, count: Index = const(4)) -> Node:
-    return Loop("i", count, (body,))
+def loop(body: Node, count: Index | None = None) -> Node:
+    return Loop("i", count or const(4), (body,))
 
 
 AT = var("i")

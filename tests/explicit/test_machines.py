@@ -107,6 +107,27 @@ def test_maxima_over_windows_are_taken_where_results_are_stored(name: str) -> No
         assert {const(0), const(3)} <= pools
 
 
+@pytest.mark.parametrize(
+    ("value", "used"),
+    [
+        ("sat[s8](max(C[i, j], 0))", {"mvout_relu_first_s8"}),
+        ("max(sat[s8](C[i, j]), 0)", {"mvout_relu_s8"}),
+        ("sat[s8](max(C[i, j] + D[j], 0))", {"mvin_add", "mvout_relu_first_s8"}),
+        ("max(sat[s8](f32(C[i, j] + D[j]) * 0.3), 0)", {"mvin_add", "mvout_relu"}),
+    ],
+)
+def test_sums_are_clamped_and_narrowed_in_either_order(value: str, used: set[str]) -> None:
+    bias = "in D : s32[9]" if "D" in value else ""
+    text = f"""kernel rectified {{ in A : s8[17, 33]  in B : s8[33, 9]  {bias}
+      local C : s32[17, 9]  out Y : s8[17, 9]
+      C[i, j] += s32(A[i, k]) * s32(B[k, j])
+      Y[i, j] = {value} }}"""
+    (kernel,) = parse_module(text).kernels
+    report = computed(kernel, "gemmini")
+    assert instructions(report) == {"matmul", "mvin", "set_acc", *used}
+    assert report.result.schedule.statements[1].within == 0
+
+
 def test_a_clamp_before_a_narrowing_store_is_refused_where_it_stands() -> None:
     text = """kernel rectified { in A : s8[17, 33]  in B : s8[33, 9]  local C : s32[17, 9]
       out Y : s8[17, 9]

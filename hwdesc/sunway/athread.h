@@ -97,7 +97,7 @@ static __attribute__((unused)) void sunway_run(void)
 /* Starts a function on all cores; they run when they are joined. */
 static inline __attribute__((unused)) int sunway_spawn(void (*function)(void *), void *argument)
 {
-    sunway.cores = aligned_alloc(64, SUNWAY_CORES * sizeof *sunway.cores);
+    if (sunway.cores == NULL) sunway.cores = aligned_alloc(64, SUNWAY_CORES * sizeof *sunway.cores);
     if (sunway.cores == NULL) sunway_fail("no memory for the cores");
     sunway.function = function;
     sunway.argument = argument;
@@ -122,13 +122,11 @@ static inline __attribute__((unused)) int sunway_spawn(void (*function)(void *),
 static inline __attribute__((unused)) int sunway_join(void)
 {
     swapcontext(&sunway.caller, &sunway.cores[0].context);
-    free(sunway.cores);
-    sunway.cores = NULL;
     return 0;
 }
 
 #define athread_init() ((void)0)
-#define athread_halt() ((void)0)
+#define athread_halt() (free(sunway.cores), (void)(sunway.cores = NULL))
 #define athread_spawn(function, argument) sunway_spawn((void (*)(void *))(function), (void *)(argument))
 #define athread_join() sunway_join()
 

@@ -1,5 +1,6 @@
 /* The calls of a compute core: its number, its local memory, DMA, barriers and messages along its row and column.
-   A transfer happens when its reply is waited for, so that what is used before that is seen to be wrong. */
+   A transfer happens when its reply is waited for, so that what is used before that is seen to be wrong; with
+   SUNWAY_EARLY when it is begun, so that what is overwritten by it too early is. */
 #ifndef ISAMAP_SUNWAY_SLAVE_H
 #define ISAMAP_SUNWAY_SLAVE_H
 
@@ -32,17 +33,50 @@ static inline __attribute__((unused)) void ldm_free(void *memory, size_t bytes)
     self->taken -= bytes;
 }
 
-/* ``block`` bytes, then a gap of ``step`` bytes in memory, and so on; 0 for one piece. */
+#ifdef SUNWAY_EARLY
+enum { SUNWAY_IS_EARLY = 1 };
+#else
+enum { SUNWAY_IS_EARLY = 0 };
+#endif
+
+/* Does what a transfer says. */
+static inline __attribute__((unused)) void sunway_move(const sunway_transfer *t)
+{
+    char *memory = t->memory;
+    for (size_t done = 0; done < t->bytes; done += t->block, memory += t->block + t->step) {
+        const size_t size = t->bytes - done < t->block ? t->bytes - done : t->block;
+        if (t->put)
+            memcpy(memory, t->ldm + done, size);
+        else
+            memcpy(t->ldm + done, memory, size);
+    }
+}
+
+/* Has a transfer be done, and tells its reply. */
+static inline __attribute__((unused)) void sunway_finish(const sunway_transfer *t)
+{
+    if (!SUNWAY_IS_EARLY) sunway_move(t);
+    ++*t->reply;
+}
+
+/* ``block`` bytes, then a gap of ``step`` bytes in memory, and so on; 0 for one piece.  Where as many transfers are
+   under way as there may be, it returns when the first one is done. */
 static inline __attribute__((unused)) void
 sunway_begin(int put, void *ldm, void *memory, size_t bytes, volatile int *reply, size_t step, size_t block)
 {
     sunway_core *self = sunway_self();
     const char *begin = ldm;
     if (begin < self->ldm || begin + bytes > self->ldm + SUNWAY_LDM) sunway_fail("a transfer outside of local memory");
-    if (bytes % 4 || (uintptr_t)ldm % 4 || (uintptr_t)memory % 4) sunway_fail("a transfer of parts of words");
-    if (self->under_way == SUNWAY_DMA) sunway_fail("too many transfers under way");
-    self->transfers[self->under_way++] =
+    if (bytes % 4 || step % 4 || block % 4 || (uintptr_t)ldm % 4 || (uintptr_t)memory % 4)
+        sunway_fail("a transfer of parts of words");
+    if (self->under_way == SUNWAY_DMA) {
+        sunway_finish(self->transfers);
+        memmove(self->transfers, self->transfers + 1, (size_t)--self->under_way * sizeof *self->transfers);
+    }
+    self->transfers[self->under_way] =
         (sunway_transfer){ldm, memory, bytes, block ? block : bytes, step, reply, put};
+    if (SUNWAY_IS_EARLY) sunway_move(&self->transfers[self->under_way]);
+    ++self->under_way;
 }
 
 #define athread_get(mode, memory, ldm, bytes, reply, mask, step, block) \
@@ -57,19 +91,10 @@ static inline __attribute__((unused)) void dma_wait(volatile int *reply, int cou
     int kept = 0;
     for (int n = 0; n < self->under_way; ++n) {
         const sunway_transfer t = self->transfers[n];
-        if (t.reply != reply) {
+        if (t.reply == reply)
+            sunway_finish(&t);
+        else
             self->transfers[kept++] = t;
-            continue;
-        }
-        char *memory = t.memory;
-        for (size_t done = 0; done < t.bytes; done += t.block, memory += t.block + t.step) {
-            const size_t size = t.bytes - done < t.block ? t.bytes - done : t.block;
-            if (t.put)
-                memcpy(memory, t.ldm + done, size);
-            else
-                memcpy(t.ldm + done, memory, size);
-        }
-        ++*reply;
     }
     self->under_way = kept;
     if (*reply != count) sunway_fail("it waits for a transfer that was not begun");

@@ -21,19 +21,26 @@ from isamap.ir.nodes import Kernel
 from isamap.lower.nodes import LoweredKernel
 
 ROOM = 1 << 16
-"""Bytes that an array may take in one set."""
+"""Bytes that a program has for an array in one set, and for what lies around it, at least."""
 
 BATCH = 1 << 20
-"""Bytes that all arrays may take in all sets of a batch."""
+"""Bytes that all arrays may take in all sets of a batch of several."""
+
+_AROUND = 1 << 12
+"""Bytes around an array that are looked at, or lost because of its alignment, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What a function of a battery is made of; ``alignments`` are in bytes, in order of arrays."""
+    """What a function of a battery is made of; ``alignments`` are in bytes, in order of arrays.
+
+    ``largest`` are the bytes of its largest array in one set.
+    """
 
     lowered: LoweredKernel
     kernel: Kernel
     alignments: tuple[int, ...]
+    largest: int = 0
 
 
 _MAIN = """\
@@ -144,12 +151,15 @@ def battery_text(accelerator: Accelerator, functions: Sequence[Function]) -> str
     most = max(len(f.kernel.buffers) for f in functions)
     symbols = max(len(f.lowered.symbols) for f in functions)
     rows = [_row(number, function) for number, function in enumerate(functions)]
+    largest = max(f.largest for f in functions)
+    room = max(ROOM, -(-largest // _AROUND) * _AROUND + _AROUND)
+    batch = max(BATCH, most * room)
     parts = [
         "#define _DEFAULT_SOURCE",
         preamble_text(accelerator, body),
         body,
         SUPPORT,
-        f"enum {{ ISAMAP_ROOM = {ROOM}, ISAMAP_BATCH = {BATCH}, ISAMAP_ARRAYS = {most} }};",
+        f"enum {{ ISAMAP_ROOM = {room}, ISAMAP_BATCH = {batch}, ISAMAP_ARRAYS = {most} }};",
         f"enum {{ ISAMAP_NUMBERS = {max(1, symbols)} }};",
         '#define ISAMAP_MAGIC "isamap1\\n"',
         "typedef struct {",

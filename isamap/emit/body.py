@@ -7,7 +7,8 @@ from isamap.emit.copies import copy_function
 from isamap.emit.expressions import Env, conjunction, loop_head, text
 from isamap.emit.liveness import calls, registers_used
 from isamap.emit.templates import Machine, call_lines, prefetch_line, setting_lines
-from isamap.emit.together import Together, meet
+from isamap.emit.together import Together
+from isamap.emit.tokens import Turns, Waiting
 from isamap.emit.unrolling import unrolling
 from isamap.ir.ahead import Uses
 from isamap.lower.nodes import (
@@ -41,6 +42,7 @@ class Body:
     def __init__(
         self,
         lowered: LoweredKernel,
+        nodes: tuple[Node, ...],
         machine: Machine,
         entry: str,
         env: Env,
@@ -55,23 +57,40 @@ class Body:
         self.together = together
         self.out: list[str] = []
         self.depth = 1
-        self.fence = fence_lines(lowered.code, machine)
+        self.own = nodes
+        self.waiting = Waiting(nodes, machine)
+        self.turns = Turns(nodes, machine)
+        self.busy = False
+        # What a thread does before others may touch what it did.
+        self.settle = [*self.waiting.idle_lines(), *fence_lines(lowered.code, machine)]
 
     def put(self, *lines: str) -> None:
         """Add lines at the depth that is reached."""
         for line in lines:
             self.out.append(INDENT * self.depth + line if line else "")
 
-    def nodes(self, nodes: tuple[Node, ...]) -> None:
-        """Add what executes some nodes."""
-        if self.together is None:
-            self._nodes(nodes, self.env)
-        else:
-            self._shared_nodes(nodes, self.env, self.together)
+    def write(self) -> None:
+        """Add what executes the function's nodes."""
+        self.put(*self.turns.declarations(), *self.waiting.declarations())
+        self._inside(self.own, self.env, self.together)
+        self.put(*self.settle)
 
     def _nodes(self, nodes: tuple[Node, ...], env: Env) -> None:
+        busy = self.busy
         for node in nodes:
+            busy = self.busy = self._idle_before(node, busy)
             self._node(node, env, alone=len(nodes) == 1)
+
+    def _idle_before(self, node: Node, busy: bool) -> bool:
+        """Wait for all units before what the host does; return whether they may have work then.
+
+        ``busy`` is whether they may have some before.  Where a node begins with units that have
+        none, they have none in it before it gives them some.
+        """
+        if busy and self.waiting.is_host(node):
+            self.put(*self.waiting.idle_lines())
+            return False
+        return busy or self.waiting.gives((node,))
 
     def _block(self, nodes: tuple[Node, ...], env: Env) -> None:
         self.depth += 1
@@ -99,7 +118,7 @@ class Body:
             case Prefetch():
                 self.put(prefetch_line(node, self.machine, env))
             case Token():
-                raise AssertionError("machines whose units wait for tokens have no toolchain")
+                self.put(*self.waiting.lines(node))
             case Setting():
                 self.put(*setting_lines(node, self.machine, env))
             case _:
@@ -108,11 +127,13 @@ class Body:
     def _shared_nodes(self, nodes: tuple[Node, ...], env: Env, together: Together) -> None:
         """Add what all threads execute, each its part."""
         since = _NOTHING  # they met
+        busy = self.busy
         for node in nodes:
             touched = together.touched(node)
-            if meet(since, touched):
-                self.put(*self.fence, "isamap_meet(threads);")
-                since = _NOTHING
+            if together.must_meet(since, touched):
+                self.put(*self.settle, "isamap_meet(threads);")
+                since, busy = _NOTHING, False
+            busy = self.busy = self._idle_before(node, busy)
             since = Uses(since.reads | touched.reads, since.writes | touched.writes)
             if together.is_shared(node):
                 self._shared(node, env, together)
@@ -135,8 +156,8 @@ class Body:
                 self.depth += 1
                 self._shared_nodes(node.body, inner, together)
                 touched = together.touched(*node.body)
-                if meet(touched, touched):
-                    self.put(*self.fence, "isamap_meet(threads);")
+                if together.must_meet(touched, touched):
+                    self.put(*self.settle, "isamap_meet(threads);")
                 self.depth -= 1
                 self.put("}")
             case Guard():
@@ -176,6 +197,7 @@ class Body:
         for register in variables:
             if uses.get(register.name) == "written":
                 self.put(f"(void){names.register(register.name)};")
+        self.put(*self.turns.lines([r for r in scope.registers if r.name in uses]))
         self._inside(scope.body, env, together)
         if not alone:
             self.depth -= 1

@@ -267,7 +267,7 @@ class _Writer:
         state = State.of(nodes, self.machine)
         checks = [*self._checks(symbols, env, blocks), *state.permit_lines()]
         is_shared = together is not None
-        body = Body(self.lowered, self.machine, self.entry, env, self.copies, together)
+        body = Body(self.lowered, nodes, self.machine, self.entry, env, self.copies, together)
         arguments = team.Arguments(parameters, symbols, [(b.base, b.constant) for b in blocks])
         tables = table_lines(self.lowered, nodes, self.alignments)
         if not is_shared:
@@ -281,8 +281,7 @@ class _Writer:
         thread = "(size_t)thread" if is_shared else "0"
         body.put(*space.private_lines(thread, buffers_used(nodes)))
         body.put(*state.enter_lines())
-        body.nodes(nodes)
-        body.put(*body.fence)
+        body.write()
         body.put(*state.leave_lines())
         if not is_shared:
             body.put("return 0;")
@@ -303,7 +302,7 @@ class _Writer:
         accelerator = self.machine.accelerator
         if accelerator.toolchain is not None and accelerator.toolchain.team:
             pads = frozenset(s.name for s in accelerator.scratchpads)
-            return InStep.on(nodes, self.machine.entries, pads)
+            return InStep.on(nodes, self.machine.entries, pads, self.lowered.arrays)
         return Together.of(nodes, self.machine.entries, own)
 
     def _checks(self, symbols: tuple[str, ...], env: Env, blocks: tuple[Block, ...]) -> list[str]:

@@ -101,6 +101,11 @@ def register(name: str) -> str:
     return f"r_{mangle(name)}"
 
 
+def channel(name: str) -> str:
+    """Return the C variable of a channel of tokens."""
+    return f"t_{mangle(name)}"
+
+
 def buffer(name: str) -> str:
     """Return the C pointer to a buffer."""
     return f"p_{mangle(name)}"

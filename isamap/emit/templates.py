@@ -108,8 +108,8 @@ def _values(call: Call, entry: Entry, machine: Machine, env: Env) -> dict[str, s
 
 def _place(place: Operand, declared: Buffer, call: Call, machine: Machine, env: Env) -> str:
     match place:
-        case Register(name, number=number):
-            return names.register(name) if number is None else str(number)
+        case Register(name, number=number, places=places):
+            return names.register(name) if number is None or places > 1 else str(number)
         case Window(buffer, offset):
             pointer = names.buffer(buffer)
             return f"({pointer} + {text(offset, env)})" if offset.terms else pointer

@@ -5,14 +5,26 @@ outside of these and writes to memory is left to the first thread.  Between node
 writes an array that the other touches they meet.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from isamap.emit.liveness import calls
+from isamap.emit.once import written_once
 from isamap.hw.accelerator import Entry
 from isamap.ir.ahead import Uses
 from isamap.lower.apart import uses
-from isamap.lower.nodes import Call, Guard, Loop, LoweredKernel, Node, Register, Scope
+from isamap.lower.nodes import (
+    Array,
+    Call,
+    Guard,
+    Loop,
+    LoweredKernel,
+    Node,
+    Register,
+    Scope,
+    Setting,
+    Token,
+)
 
 
 class Together:
@@ -57,6 +69,10 @@ class Together:
         that is not each thread's own."""
         return bool(self.touched(node).writes)
 
+    def must_meet(self, one: Uses, other: Uses) -> bool:
+        """Return whether what one writes the other touches, so that threads meet in between."""
+        return bool(one.writes & (other.reads | other.writes) or one.reads & other.writes)
+
     def _any_shared(self, nodes: tuple[Node, ...]) -> bool:
         apart = [node for node in nodes if not self.is_shared(node)]
         is_mixed = any(self.is_alone(node) and self._sets_registers(node) for node in apart)
@@ -84,22 +100,36 @@ class InStep(Together):
     def __init__(self, entries: Mapping[str, Entry], pads: frozenset[str]) -> None:
         super().__init__(entries, frozenset())
         self.pads = pads
+        self.once: frozenset[str] = frozenset()
 
     @classmethod
     def on(
-        cls, nodes: tuple[Node, ...], entries: Mapping[str, Entry], pads: frozenset[str]
+        cls,
+        nodes: tuple[Node, ...],
+        entries: Mapping[str, Entry],
+        pads: frozenset[str],
+        arrays: Iterable[Array],
     ) -> "InStep | None":
         """Return the answers for nodes with calls on the scratchpads ``pads``, None for others."""
         together = cls(entries, pads)
-        return together if any(map(together._has_step, nodes)) else None
+        if not any(map(together._has_step, nodes)):
+            return None
+        together.once = written_once(nodes, arrays, entries)
+        return together
+
+    def must_meet(self, one: Uses, other: Uses) -> bool:
+        """Return whether threads must meet in between; stores to other elements have no order."""
+        stores = (one.writes & other.writes) - self.once
+        return bool(stores | (one.writes & other.reads) | (one.reads & other.writes))
 
     def is_shared(self, node: Node) -> bool:
         """Return whether a node that is no call holds some that all execute."""
         return not isinstance(node, Call) and self._has_step(node)
 
     def is_alone(self, node: Node) -> bool:
-        """Return whether a node is the first thread's: it does nothing on scratchpads."""
-        return not self._has_step(node)
+        """Return whether a node is the first thread's: it does nothing on scratchpads, and says
+        nothing of the units and states that each thread has."""
+        return not self._has_step(node) and not isinstance(node, Token | Setting)
 
     def _has_step(self, node: Node) -> bool:
         return any(
@@ -129,11 +159,6 @@ def _in_turn(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
                 return node
 
     return tuple(map(each, nodes))
-
-
-def meet(one: Uses, other: Uses) -> bool:
-    """Return whether what one writes the other touches, so that threads must meet in between."""
-    return bool(one.writes & (other.reads | other.writes) or one.reads & other.writes)
 
 
 def _declared(node: Node) -> tuple[Register, ...]:

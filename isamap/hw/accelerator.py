@@ -1,6 +1,6 @@
 """A hardware description as frozen data: what every later stage knows about a machine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
@@ -178,6 +178,22 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Tokens:
+    """How code posts tokens and waits for them, where units wait for nothing else.
+
+    ``type`` is the C type of a token; one whose bytes are 0 is waited for in no time.  ``post`` is
+    the template of an expression, the token of all that ``{unit}`` was given so far.  ``wait`` is
+    that of a statement by which ``{unit}`` starts nothing more before ``{token}``'s work is done.
+    ``idle`` is a statement that returns when all that units were given is done.
+    """
+
+    type: str
+    post: str
+    wait: str
+    idle: str
+
+
+@dataclass(frozen=True, slots=True)
 class Toolchain:
     """How emitted C becomes something that runs.
 
@@ -191,6 +207,7 @@ class Toolchain:
     ``prelude`` is C text put after them; ``includes`` are folders that have headers.  ``team`` is C
     text that has functions executed by all cores in step, or empty.  Compilers are asked to repeat
     the body of an innermost loop until it has ``unroll`` instructions; 0 asks for nothing.
+    ``tokens`` is how units that are queues are told to wait, where they wait for tokens.
     """
 
     compiler: tuple[str, ...]
@@ -208,6 +225,16 @@ class Toolchain:
     includes: tuple[str, ...] = ()
     team: str = ""
     unroll: int = 0
+    tokens: Tokens | None = None
+
+
+def queue_of(entry: Entry, host: Sequence[str]) -> str | None:
+    """Return the unit in whose queue an instruction waits: the first one that it occupies.
+
+    None if that is one of the ``host``'s, or there is none.
+    """
+    first = next(iter(entry.units), None)
+    return None if first in host else first
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,12 +242,14 @@ class Accelerator:
     """A described machine.
 
     ``clock`` is in Hz.  ``queues`` says how units wait for each other where they are queues that
-    work side by side.  ``features`` are CPU features (names of /proc/cpuinfo) without which native
-    code cannot run.  ``digest`` is a hash of the description's content; ``trusted`` says that its
-    templates and toolchain may be executed (shipped, or named with ``--trust``).  ``parameters``
-    are the numbers that were chosen when it was loaded; they are filled in everywhere.  ``server``
-    is the machine that executes the instructions of this one, which has no C templates of its own:
-    ``toolchain`` and ``features`` are then the server's.
+    work side by side; where they wait for tokens ``host`` are the units of the program that gives
+    them their work, and that waits for all of them before it does something itself.  ``features``
+    are CPU features (names of /proc/cpuinfo) without which native code cannot run.  ``digest`` is a
+    hash of the description's content; ``trusted`` says that its templates and toolchain may be
+    executed (shipped, or named with ``--trust``).  ``parameters`` are the numbers that were chosen
+    when it was loaded; they are filled in everywhere.  ``server`` is the machine that executes the
+    instructions of this one, which has no C templates of its own: ``toolchain`` and ``features``
+    are then the server's.
     """
 
     name: str
@@ -241,6 +270,11 @@ class Accelerator:
     states: tuple[State, ...] = ()
     queues: Queues | None = None
     server: "Accelerator | None" = None
+    host: tuple[str, ...] = ()
+
+    def queue(self, entry: Entry) -> str | None:
+        """Return the unit in whose queue an instruction waits, None if the host executes it."""
+        return queue_of(entry, self.host)
 
     def state(self, name: str) -> State:
         """Return a state by name."""

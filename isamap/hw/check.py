@@ -145,24 +145,6 @@ def check_units(
             yield fail("E113", f"unknown unit '{unit}'", span, f"the units are: {known}")
 
 
-def check_tokens(
-    document: Document, units: Mapping[str, int], entries: Iterable[Entry], compiled: bool
-) -> Iterator[Diagnostic]:
-    """Yield what is wrong with a machine whose units wait for tokens."""
-    span = document.span("queues")
-    if compiled:
-        yield fail("E132", "tokens have no C text: a machine with a toolchain has none", span)
-    for unit, count in units.items():
-        if count > 1:
-            text = f"unit '{unit}' is {count} queues: which one a token is about is not known"
-            own = document.span("units", unit)
-            yield fail("E132", text, own, "give each queue a name of its own")
-    for entry in entries:
-        if len(entry.units) != 1:
-            text = f"'{entry.name}' is in {len(entry.units) or 'no'} queues, and must be in one"
-            yield fail("E132", text, entry.span, "tokens order instructions of one unit each")
-
-
 def check_entry(
     document: Document, index: int, entry: Entry, machine: Machine
 ) -> Iterator[Diagnostic]:

@@ -13,13 +13,13 @@ from isamap.hw.check import (
     Machine,
     check_states,
     check_storage,
-    check_tokens,
     check_within,
 )
 from isamap.hw.document import Document, read_document
 from isamap.hw.entries import merge_entries
 from isamap.hw.native import best_shipped
 from isamap.hw.parameters import Parameter, full_name, settle, split_name
+from isamap.hw.queues import Queues, check_queues, check_templates, merged_host
 from isamap.hw.schema import StorageModel
 from isamap.hw.serve import served_by, split_server
 from isamap.hw.shipped import shipped_names, shipped_source
@@ -155,8 +155,10 @@ def _build(
         message = "the description has no instructions"
         collector.add(fail("E105", message, chain[0].root.span))
     queues = next((d.model.queues for d in chain if d.model.queues), None)
-    if queues == "tokens":
-        collector.extend(check_tokens(chain[0], units, entries, toolchain is not None))
+    host, faults = merged_host(chain, units, merged)
+    collector.extend(faults)
+    collector.extend(check_queues(chain[0], Queues(queues, units, host, entries, toolchain)))
+    collector.extend(fault for document in chain for fault in check_templates(document))
     if collector.errors:
         raise HardwareError(collector.errors)
     assert isinstance(clock, Fraction)
@@ -178,6 +180,7 @@ def _build(
         version=own.format,
         states=tuple(states.values()),
         queues=queues,
+        host=host,
     )
 
 

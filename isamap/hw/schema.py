@@ -369,6 +369,17 @@ class EmulatorModel(Model):
     program: Words | None = Field(None, description="make an executable, in place of the usual")
 
 
+class TokensModel(Model):
+    """How code posts tokens and waits for them, where units wait for nothing else."""
+
+    type: Text = Field(description="C type of a token; one of zeros is not waited for")
+    post: Text = Field(description="C expression: a token of all that {unit} was given so far")
+    wait: Text = Field(
+        description="C statement: {unit} starts nothing more before the work of {token} is done"
+    )
+    idle: Text = Field(description="C statement that returns when all units are done")
+
+
 class ToolchainModel(Model):
     """How emitted C becomes something that runs; argument lists, never shell text."""
 
@@ -398,6 +409,9 @@ class ToolchainModel(Model):
         description="C text by which all cores execute calls on scratchpads in step: "
         "isamap_share, isamap_together and isamap_meet",
     )
+    tokens: TokensModel | None = Field(
+        None, description="how units that are queues are told to wait, where they wait for tokens"
+    )
     prelude: Text = Field("", description="C text put after the headers")
     unroll: Count | None = Field(
         None,
@@ -425,6 +439,10 @@ class DescriptionModel(Model):
         None,
         description="units are queues side by side, each in the order of the program: hardware "
         "holds back what must wait for another one (interlocked), or they wait for tokens only",
+    )
+    host: Words = Field(
+        (),
+        description="units that are no queues where the others wait for tokens: the program's own",
     )
     features: Words = Field((), description="CPU features (/proc/cpuinfo) that the code needs")
     parameters: dict[Name, ParameterModel] = Field(

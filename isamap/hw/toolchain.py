@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from isamap.diagnostics import Collector, fail
-from isamap.hw.accelerator import RUN_SECONDS, Toolchain
+from isamap.hw.accelerator import RUN_SECONDS, Tokens, Toolchain
 from isamap.hw.document import Document
 from isamap.hw.native import lacking
 from isamap.hw.schema import EmulatorModel, ToolchainModel
@@ -73,6 +73,7 @@ def _merged(
         includes=tuple(dict.fromkeys(includes)),
         team=next((m.team.strip("\n") for m in models if m.team), ""),
         unroll=next((m.unroll for m in models if m.unroll is not None), 0),
+        tokens=next((Tokens(**dict(m.tokens)) for m in models if m.tokens is not None), None),
         prelude="\n".join(m.prelude.strip("\n") for m in reversed(models) if m.prelude),
     )
 

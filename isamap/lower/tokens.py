@@ -3,8 +3,8 @@
 In each list of nodes, what one unit does after another one on the same place waits for it: the
 first posts to a channel after its last such node, the second waits before its node.  In a loop it
 waits for what earlier iterations did, too, but not for the last ones where these used other places
-of a fragment.  Nothing is told apart within an array in memory, and copies, which the host does,
-wait for everything and are waited for.
+of a fragment.  Nothing is told apart within an array in memory.  Copies and instructions of the
+host wait for everything and are waited for.
 """
 
 from collections.abc import Iterable, Sequence
@@ -92,7 +92,13 @@ class _Tokens:
                 declared |= set(node.registers)
                 self._flatten(node.body, slots, declared)
             else:
-                slots.append(_Slot(tuple(self._effects(node)), isinstance(node, Copy)))
+                slots.append(_Slot(tuple(self._effects(node)), self._is_host(node)))
+
+    def _is_host(self, node: Node) -> bool:
+        """Return whether the host does what a node says, when all queues are done."""
+        if isinstance(node, Call):
+            return self.accelerator.queue(self.entries[node.instruction]) is None
+        return isinstance(node, Copy)
 
     def _rebuilt(
         self, nodes: Sequence[Node], slots: Sequence[_Slot]
@@ -141,7 +147,8 @@ class _Tokens:
 
     def _of_call(self, call: Call) -> Iterable[_Effect]:
         entry = self.entries[call.instruction]
-        (unit,) = entry.units
+        if (unit := self.accelerator.queue(entry)) is None:
+            return
         for name, place in call.operands:
             role = entry.instruction.operand(name).role
             if isinstance(place, Register):

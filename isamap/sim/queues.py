@@ -15,7 +15,8 @@ from isamap.hw.accelerator import Accelerator, Entry
 from isamap.interp.call import Plan
 from isamap.interp.rounding import Values
 from isamap.lower.nodes import Call, Copy, Register, Setting, Token
-from isamap.sim.races import History, Order
+from isamap.sim.races import HOST, History, Order
+from isamap.sim.shared import Lanes
 
 Begins = Mapping[str, tuple[str, int]]
 """Where operands in memory begin: the array and the element."""
@@ -68,6 +69,8 @@ class Timeline:
         self.rows: dict[tuple[str, int, int], Values] = {}
         self.turns: dict[str, int] = {}
         self.order = Order() if accelerator.queues == "tokens" else None
+        self.shared: dict[str, Lanes] = {}
+        self.by_host = False
         self.last: dict[str, int] = {}
         self.gates: dict[str, int] = {}
         self.posts: dict[str, list[int]] = {}
@@ -92,23 +95,31 @@ class Timeline:
 
     def call(self, call: Call, entry: Entry, plan: Plan, begins: Begins) -> None:
         """Take note of an instruction that is executed."""
+        queue = self.accelerator.queue(entry)
+        if self.order is not None and self.by_host != (queue is None):
+            self._change_sides(self.order)
         issue = self.issued * self.scale // max(1, self.accelerator.issue)
         self.issued += 1
         took: dict[str, int] = {}
+        lanes: dict[str, int] = {}  # of units that several queues share
         free = issue
         for unit, cycles in entry.busy.items():
             count = self.counts.get(unit, 1)
+            if self.order is not None and queue not in (None, unit):
+                lanes[unit] = int(cycles * count * self.scale)
+                continue
             took[unit] = int(cycles * count * self.scale)
             free = max(free, min(self.free.setdefault(unit, [0] * count)))
         reads, writes = self._touched(call, entry, plan, begins)
         start = max(free, self.host, *(self.gates.get(unit, 0) for unit in took))
         if self.order is not None:
-            self._check(self.order, call, next(iter(took)), reads, writes)
+            self._check(self.order, call, queue or HOST, reads, writes)
         for place, where in reads:
             start = max(start, int(place.ready[where].max(initial=0)))
         for place, where in writes:
             start = max(start, int(place.ready[where].max(initial=0)))
             start = max(start, int(place.needed[where].max(initial=0)))
+        start = self._when_free(lanes, start)
         done = start + int(entry.latency * self.scale)
         longest = start
         for unit, cycles_ in took.items():
@@ -122,6 +133,24 @@ class Timeline:
         for place, where in writes:
             place.ready[where] = done
         self.end = max(self.end, done, longest)
+
+    def _when_free(self, wanted: Mapping[str, int], start: int) -> int:
+        """Return when shared units are free for so long, and have them taken then."""
+        own = [
+            (self.shared.setdefault(unit, Lanes(self.counts.get(unit, 1))), length)
+            for unit, length in wanted.items()
+        ]
+        while (later := max((n.next(start, length) for n, length in own), default=start)) > start:
+            start = later
+        for lanes, length in own:
+            lanes.take(start, length)
+        return start
+
+    def _change_sides(self, order: Order) -> None:
+        """Have all that is done so far be known: the host goes on, or gives work to queues."""
+        self.by_host = not self.by_host
+        order.meet()
+        self.host = max(self.host, self.end)
 
     def setting(self, setting: Setting) -> None:
         """Take note of a state that gets a value: its unit's next instructions have it."""

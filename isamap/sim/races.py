@@ -12,6 +12,9 @@ import numpy as np
 from isamap.interp.rounding import Values
 from isamap.sim.memory import LoweredFault
 
+HOST = "the host"
+"""What stands for a unit where the host executes an instruction."""
+
 Known = dict[str, int]
 """Of each unit, how many of its instructions are done for certain."""
 
@@ -59,9 +62,7 @@ class Order:
 
     def meet(self) -> None:
         """Have all units know that all is done so far: the host waits for them."""
-        for unit in self.count:
-            self._learn(unit, self.count)
-        for unit in list(self.known):
+        for unit in {HOST, *self.count, *self.known}:
             self._learn(unit, self.count)
 
     def start(self, unit: str) -> int:

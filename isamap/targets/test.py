@@ -72,8 +72,6 @@ def why_untested(machine: Accelerator) -> str | None:
         return reason
     if machine.server is not None:
         return f"{machine.server.name} executes it by code that is made for each call"
-    if machine.scratchpads:
-        return "only whole programs fill its scratchpads"
     return None
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from isamap.diagnostics import IsamapError
 from isamap.hw.load import load_hardware
+from isamap.ir.index import const
 from isamap.ir.nodes import Kernel
-from isamap.lower.nodes import Call, Copy, Node
+from isamap.lower.nodes import Call, Copy, Node, Setting
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
 from isamap.pipeline.result import Report
@@ -22,7 +23,7 @@ def kernels(name: str) -> dict[str, Kernel]:
 
 
 SUMS, BYTES, STORES = kernels("sums.ir"), kernels("bytes.ir"), kernels("stores.ir")
-LAYERS = kernels("layers.ir")
+LAYERS, POOLS = kernels("layers.ir"), kernels("pools.ir")
 
 
 def computed(kernel: Kernel, machine: str) -> Report:
@@ -90,6 +91,55 @@ def test_results_that_no_store_takes_as_they_lie_are_copied_from_a_stage() -> No
 def test_a_bias_is_packed_where_whole_vectors_are_loaded() -> None:
     report = computed(BYTES["bias"], "vta")
     assert any(array.name == "D_packed" for array in report.result.lowered.arrays)
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_maxima_over_windows_are_taken_where_results_are_stored(name: str) -> None:
+    report = computed(POOLS[name], "gemmini")
+    used = instructions(report)
+    size = 2 if name in ("two", "row") else 3
+    assert used >= {f"mvin_window_{size}", f"mvout_pool_{size}"}
+    copied = any(isinstance(node, Copy) for node in nodes(report.result.lowered.code))
+    assert copied == (name in ("oblong", "row", "padded"))  # what is not there is the least value
+    if name == "after":
+        assert used >= {"matmul", "mvout_relu"}
+        pools = {n.value for n in nodes(report.result.lowered.code) if isinstance(n, Setting)}
+        assert {const(0), const(3)} <= pools
+
+
+@pytest.mark.parametrize(
+    ("value", "used"),
+    [
+        ("sat[s8](max(C[i, j], 0))", {"mvout_relu_first_s8"}),
+        ("max(sat[s8](C[i, j]), 0)", {"mvout_relu_s8"}),
+        ("sat[s8](max(C[i, j] + D[j], 0))", {"mvin_add", "mvout_relu_first_s8"}),
+        ("max(sat[s8](f32(C[i, j] + D[j]) * 0.3), 0)", {"mvin_add", "mvout_relu"}),
+    ],
+)
+def test_sums_are_clamped_and_narrowed_in_either_order(value: str, used: set[str]) -> None:
+    bias = "in D : s32[9]" if "D" in value else ""
+    text = f"""kernel rectified {{ in A : s8[17, 33]  in B : s8[33, 9]  {bias}
+      local C : s32[17, 9]  out Y : s8[17, 9]
+      C[i, j] += s32(A[i, k]) * s32(B[k, j])
+      Y[i, j] = {value} }}"""
+    (kernel,) = parse_module(text).kernels
+    report = computed(kernel, "gemmini")
+    assert instructions(report) == {"matmul", "mvin", "set_acc", *used}
+    assert report.result.schedule.statements[1].within == 0
+
+
+def test_a_clamp_before_a_narrowing_store_is_refused_where_it_stands() -> None:
+    text = """kernel rectified { in A : s8[17, 33]  in B : s8[33, 9]  local C : s32[17, 9]
+      out Y : s8[17, 9]
+      C[i, j] += s32(A[i, k]) * s32(B[k, j])
+      Y[i, j] = sat[s8](f32(max(C[i, j], 0)) * 0.3) }"""
+    (kernel,) = parse_module(text).kernels
+    with pytest.raises(IsamapError, match="nothing on gemmini computes") as refused:
+        make_report(kernel, load_hardware("gemmini"), Options(prove=False))
+    (diagnostic,) = refused.value.diagnostics
+    assert diagnostic.span is not None
+    notes = [note.message for note in diagnostic.notes]
+    assert any("no instruction that writes s32[16, 16] in acc" in note for note in notes)
 
 
 def test_a_maximum_begins_with_the_least_sum() -> None:

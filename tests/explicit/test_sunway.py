@@ -2,24 +2,33 @@
 
 import shutil
 import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from isamap.diagnostics import Source
 from isamap.emit.c import emit_c
+from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.interp.inputs import random_inputs
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
-from isamap.lower.nodes import Call, Node
+from isamap.lower.nodes import Call, Loop, LoweredKernel, Node, Scope, Token
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
-from isamap.pipeline.result import Report
+from isamap.pipeline.result import Report, Result
 from isamap.resources import shipped
+from isamap.run.build import build_program
+from isamap.run.outcome import Crash
+from isamap.run.program import run_program
 from isamap.schedule.reader import parse_schedule
+from isamap.sim.memory import LoweredFault
 from isamap.sim.run import simulate
 from isamap.text.load import load_module, parse_module
 
@@ -88,10 +97,12 @@ def test_the_group_is_simulated_too() -> None:
     simulated = simulate(result.lowered, machine, arrays, kernel=result.mapped)
     expected = arrays["A"].reshape(150, 70) @ arrays["B"].reshape(70, 131)
     assert np.array_equal(simulated.outputs["C"].reshape(150, 131), expected)
-    # Four products of 128 x 128 x 70, of which the messages and multiplications fill the time.
+    # Four products of 128 x 128 x 70, whose messages and multiplications fill the time.
     assert simulated.instructions["product_f64"] == 4
-    assert simulated.busy["cpe"] == 4 * 9236 + 4 * 64
-    assert simulated.peak["ldm"] <= 64 * (60 << 10)
+    assert simulated.busy["compute"] == 4 * 9236 + 4 * 64
+    # Of the transfers only the first two and the last one are waited for.
+    assert simulated.cycles < simulated.busy["compute"] + 2 * 5577 + 5855 + 278
+    assert simulated.peak["ldm"] <= 64 * (56 << 10)
 
 
 def test_the_code_is_athread_and_all_cores_execute_it() -> None:
@@ -107,7 +118,7 @@ def test_the_code_is_athread_and_all_cores_execute_it() -> None:
     ):
         assert call in text
     part = text[text.index("static void gemm_part(") :].partition("\n}\n")[0]
-    assert "cpe_product_f64(CPE_AT(" in part
+    assert "cpe_defer(&cpe_queue, cpe_product_f64, CPE_AT(" in part
     assert "if (thread == 0)" not in part
     assert "pthread" not in text.partition("*/")[2]  # after the head, which has the flags
 
@@ -120,7 +131,7 @@ def test_the_first_core_copies_and_the_others_wait_for_it() -> None:
     part = text[text.index("static void convolution_part(") :].partition("\n}\n")[0]
     copied = part.index("convolution_copy")
     assert part.rindex("if (thread == 0)", 0, copied) > 0
-    assert copied < part.index("isamap_meet(threads);") < part.index("cpe_get_f32(")
+    assert copied < part.index("isamap_meet(threads);") < part.index("cpe_get(")
 
 
 @needs_compiler
@@ -136,6 +147,135 @@ def test_threads_change_nothing_and_results_that_are_staged_are_those_of_all_cor
     assert report.check.ok
     assert report.result.source is not None
     assert "isamap_at(" not in report.result.source.text
+
+
+# --- transfers beside the computing ---------------------------------------------------------------
+LOOPS = """axes i <- i, j <- j, k <- k
+  loops i/128, k/128"""
+
+
+def looped(buffers: str) -> Result:
+    kernel = kernel_of("""kernel gemm { in A : f32[512, 384]  in B : f32[384, 128]
+      out C : f32[512, 128]
+      C[i, j] += A[i, k] * B[k, j] }""")
+    text = f"""schedule gemm {{ C {{
+      {LOOPS}
+      buffers {buffers}
+    }} }}"""
+    schedule = parse_schedule(Source("x", text))
+    return map_kernel(kernel, load_hardware("sw26010"), Options(prove=False, schedule=schedule))
+
+
+def cycles(result: Result) -> Fraction:
+    arrays = random_inputs(result.kernel, {}, 1)
+    machine = result.accelerator
+    return simulate(result.lowered, machine, arrays, kernel=result.mapped).cycles
+
+
+def test_two_places_have_blocks_come_while_the_last_ones_are_multiplied() -> None:
+    one, two, results = map(cycles, map(looped, ("none", "A 2, B 2", "A 2, B 2, C 2")))
+    assert two < 0.7 * one
+    assert results < two
+    assert 12 * 9236 < results < 12 * 9236 + 4 * 64 + 3 * 2789 + 2 * 278
+
+
+def without(nodes: tuple[Node, ...], channel: str) -> tuple[Node, ...]:
+    """Return nodes without the tokens of a channel."""
+    kept = [n for n in nodes if not (isinstance(n, Token) and n.channel == channel)]
+    return tuple(
+        replace(n, body=without(n.body, channel)) if isinstance(n, Loop | Scope) else n
+        for n in kept
+    )
+
+
+def waits(nodes: tuple[Node, ...]) -> Iterator[Token]:
+    for node in nodes:
+        if isinstance(node, Token) and node.waits:
+            yield node
+        if isinstance(node, Loop | Scope):
+            yield from waits(node.body)
+
+
+# Whose wait is missed where transfers are late, and where they are early.  What is deferred is done
+# in order, whoever waits.
+MISSED = {
+    "get_compute": {"late"},
+    "put_compute": {"late"},
+    "compute_get": {"early"},
+    "compute_put": set[str](),
+}
+
+
+@needs_compiler
+def test_without_a_wait_the_program_computes_something_else() -> None:
+    result = looped("A 2, B 2, C 2")
+    arrays = random_inputs(result.kernel, {}, 1)
+    machine = result.accelerator
+    toolchain = machine.toolchain
+    assert toolchain is not None
+    hasty = replace(toolchain, flags=(*toolchain.flags, "-DSUNWAY_EARLY"))
+    machines = {"late": machine, "early": replace(machine, toolchain=hasty)}
+
+    def outputs(lowered: LoweredKernel, own: Accelerator) -> np.ndarray[Any, Any]:
+        source = emit_c(lowered, own, bind_extents(result.kernel))
+        got = run_program(build_program(source, own), source, own, arrays, {})
+        assert not isinstance(got, Crash)
+        return got["C"]
+
+    right = outputs(result.lowered, machine)
+    assert np.array_equal(outputs(result.lowered, machines["early"]), right)
+    every = [token.channel for token in waits(result.lowered.body)]
+    assert {channel.rpartition("_")[0] for channel in every} == MISSED.keys()
+    for channel in every:
+        lowered = replace(result.lowered, body=without(result.lowered.body, channel))
+        with pytest.raises(LoweredFault, match="as far as"):
+            simulate(lowered, machine, arrays, kernel=result.mapped)
+        wrong = {name for name, own in machines.items() if (outputs(lowered, own) != right).any()}
+        assert wrong == MISSED[channel.rpartition("_")[0]]
+
+
+def test_the_code_says_who_waits_and_fragments_take_turns() -> None:
+    result = looped("A 2, B 2, C 2")
+    text = emit_c(result.lowered, result.accelerator, bind_extents(result.kernel)).text
+    part = text[text.index("static void gemm_part(") :].partition("\n}\n")[0]
+    assert "cpe_token t_compute_get_3[2] = {0};" in part
+    assert "const int r_a = 64 + 32 * (int)(r_a_turn++ % 2);" in part
+    at = [
+        part.index(line)
+        for line in (
+            "cpe_wait(&cpe_queue, CPE_get, t_compute_get_3[t_compute_get_3_count % 2]);",
+            "cpe_get(",
+            "t_get_compute_2 = cpe_post(&cpe_queue, CPE_get);",
+            "cpe_wait(&cpe_queue, CPE_compute, t_get_compute_2);",
+            "cpe_defer(&cpe_queue, cpe_product_f32, CPE_AT(r_a), CPE_AT(r_b), CPE_AT(r_acc));",
+            "t_compute_get_3[t_compute_get_3_count++ % 2] = cpe_post(&cpe_queue, CPE_compute);",
+            "cpe_put(",
+            "cpe_idle(&cpe_queue);",
+            "ldm_free(",
+        )
+    ]
+    assert at == sorted(at)
+    # Every element is stored once: cores need not meet, and go on while results are stored.
+    assert "isamap_meet(" not in part
+
+
+@needs_compiler
+def test_what_one_statement_puts_the_next_one_gets_and_the_host_computes_between() -> None:
+    # Both products are the group's; what lies between has no instruction there.
+    text = """kernel chain { in A : f64[150, 70]  in B : f64[70, 131]  in D : f64[131, 20]
+      local C : f64[150, 131]  local E : f64[150, 131]  out Y : f64[150, 20]
+      C[i, j] += A[i, k] * B[k, j]
+      E[i, j] = exp(C[i, j] * 0.001)
+      Y[i, j] += E[i, k] * D[k, j] }"""
+    report = computed(kernel_of(text))
+    used = calls(report.result.lowered.code)
+    assert "product_f64" in used
+    assert any(name.startswith("c_exp") for name in used)
+    assert report.result.source is not None
+    part = report.result.source.text.partition("static void chain_part(")[2].partition("\n}\n")[0]
+    put, host, get = part.index("cpe_put("), part.index("if (thread == 0)"), part.rindex("cpe_get(")
+    idle = part.index("cpe_idle(&cpe_queue);", put)
+    assert put < idle < part.index("isamap_meet(threads);", idle) < host < get
 
 
 def test_code_without_the_scratchpad_runs_on_the_management_core() -> None:

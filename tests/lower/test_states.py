@@ -133,7 +133,7 @@ def test_a_product_sets_each_state_once_however_many_tiles_it_has() -> None:
     done = simulate(result.lowered, MACHINE, arrays, kernel=result.mapped)
     assert done.instructions["mvin"] >= 28
     # The pitches of A and of B.
-    once = dict.fromkeys(("transposer", "store_pitch", "store_activation"), 1)
+    once = dict.fromkeys(("transposer", "store_pitch", "store_activation", "store_pool"), 1)
     assert done.settings == {**once, "load_pitch": 2}
 
 

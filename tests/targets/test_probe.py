@@ -347,12 +347,27 @@ def test_the_command_tells_and_ends_with_4_where_something_differs(tmp_path: Pat
     assert {i["status"] for i in document["instructions"]} == {"right"}
 
 
+def test_what_lies_in_scratchpads_is_brought_there_and_looked_at() -> None:
+    machine = load_hardware("sw26010")
+    names = ["product_f32", "mac_f64", "set_f32", "get_row_f32"]
+    findings = found(machine, names, 10)
+    assert {finding.status for finding in findings.values()} == {"right"}
+    assert findings["get_row_f32"].combinations == 128
+    emit = machine.entry("sub_f32").emit
+    wrong = found(changed(machine, "add_f32", emit=emit), ["add_f32"], 10)["add_f32"]
+    assert wrong.status == "wrong"
+    # What computes too early, as nothing says that its operands come later, is wrong, too.
+    assert machine.toolchain is not None
+    assert machine.toolchain.tokens is not None
+    mute = replace(machine.toolchain.tokens, post="(cpe_token){{0}} /* {unit} */")
+    machine = replace(machine, toolchain=replace(machine.toolchain, tokens=mute))
+    assert found(machine, ["add_f32"], 10)["add_f32"].status == "wrong"
+
+
 def test_the_command_says_what_there_is_not() -> None:
     with pytest.raises(HardwareError, match="has no instruction 'nothing'"):
         run("portable_c", "--instruction", "nothing")
     with pytest.raises(ToolError, match="gemm16 has no toolchain"):
         run("gemm16")
-    with pytest.raises(ToolError, match="only whole programs fill its scratchpads"):
-        run("sw26010")
     with pytest.raises(ToolError, match="portable_c executes it by code"):
         run("gemm16@portable_c")

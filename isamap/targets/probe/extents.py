@@ -33,6 +33,15 @@ def usual(entry: Entry) -> dict[str, int] | None:
     return _pitched(entry, chosen, 0)
 
 
+def largest(entry: Entry) -> dict[str, int]:
+    """Return extents that are no smaller than those of any combination."""
+    instruction = entry.instruction
+    chosen = {e.name: e.range[1] - 1 for e in instruction.extents if e.value is None and e.range}
+    pitches = [e.name for e in instruction.extents if e.value is None and not e.range]
+    most = {name: _row(instruction, name, chosen) + _FAR + _SEARCHED for name in pitches}
+    return {**chosen, **most}
+
+
 def combinations(entry: Entry, generator: np.random.Generator) -> list[dict[str, int]]:
     """Return all combinations of the extents with ranges, each with some pitches.
 

@@ -18,8 +18,11 @@ from isamap.ir.statements import operations
 from isamap.targets.probe.extents import usual
 
 _COMPUTES, _LOSES, _CONSTANT = 10, 40, 200
-_MANY = 2048
+_MANY = 1 << 15
 """Elements of an operand above which a movement is not looked at closely."""
+
+HELD = ("registers", "scratchpad")
+"""Storages whose content instructions bring and take away."""
 
 Kind = tuple[str, str, int]
 """A storage, a type and a number of elements: what makes registers alike."""
@@ -152,7 +155,7 @@ def _candidate(entry: Entry, accelerator: Accelerator) -> _Candidate | None:
     if entry.emit is None or symbols is None or len(entry.numeric) > 1:
         return None
     kinds = {o.name: accelerator.storage(entry.storage(o.name)).kind for o in instruction.places}
-    if not set(kinds.values()) <= {"registers", "memory", "immediate"}:
+    if not set(kinds.values()) <= {*HELD, "memory", "immediate"}:
         return None
     if any(prod(shape_of(o, symbols)) > _MANY for o in instruction.places):
         return None
@@ -165,7 +168,7 @@ def _candidate(entry: Entry, accelerator: Accelerator) -> _Candidate | None:
     whole = True
     for operand in instruction.places:
         size = prod(shape_of(operand, known))
-        register = kinds[operand.name] == "registers"
+        register = kinds[operand.name] in HELD
         if operand.role == "in" and len(plan.footprints[operand.name].reads) < size:
             lossy.add(operand.name)
         if operand.role != "out" and register:

@@ -14,8 +14,12 @@ from isamap.ir.index import const, var
 from isamap.ir.nodes import Buffer, Extent, Kernel, Literal, Permissions, Role
 from isamap.lower.nodes import Array, Call, LoweredKernel, Operand, Register, Scope, Window
 from isamap.lower.number import number_registers, without_number
-from isamap.targets.probe.extents import free, usual
-from isamap.targets.probe.links import Kind, Links, kind_of, moves, writes_all
+from isamap.lower.place import place_fragments
+from isamap.lower.states import with_states
+from isamap.lower.tokens import with_tokens
+from isamap.targets.probe.arrays import span_of
+from isamap.targets.probe.extents import free, largest, usual
+from isamap.targets.probe.links import HELD, Kind, Links, kind_of, moves, writes_all
 
 _MORE = {"float": ("-1.5", "inf"), "signed": ("-1", "-8")}
 
@@ -67,12 +71,20 @@ class Trial:
         lowered = LoweredKernel(
             self.name, names, tuple(arrays), (Scope(self.registers, self.calls),)
         )
-        lowered = number_registers(lowered, accelerator)
+        lowered = place_fragments(number_registers(lowered, accelerator), accelerator)
         if (lacking := without_number(lowered, accelerator)) is not None:
-            raise NoTrialError(f"{lacking.storage} has too few registers")
+            raise NoTrialError(f"{lacking.storage} has too little room")
+        lowered = with_tokens(with_states(lowered, accelerator), accelerator)
         extents = tuple(Extent(name) for name in names)
         kernel = Kernel(self.name, extents, Permissions(), tuple(buffers), (), ())
-        return Function(lowered, kernel, self.alignments)
+        sizes = [span_of(s.operand, self._most(s.call)) * s.operand.dtype.bytes for s in self.slots]
+        return Function(lowered, kernel, self.alignments, max(sizes, default=0))
+
+    def _most(self, call: int) -> Mapping[str, int]:
+        """Return the extents of a call, the largest ones of the tested one."""
+        entry = self.entries[call]
+        own = {e.name: e.value for e in entry.instruction.extents if e.value is not None}
+        return {**own, **(largest(entry) if call == self.tested else self.symbols[call])}
 
 
 def trials(entry: Entry, accelerator: Accelerator, links: Links) -> Iterator[Trial]:
@@ -192,7 +204,7 @@ class _Maker:
                 places[name] = immediates.get(name) or _literals(operand)[0]
             elif kind == "memory":
                 memory.append(operand)
-            elif kind != "registers":
+            elif kind not in HELD:
                 raise NoTrialError(f"{name} is in a {kind}")
             elif name in tied and (known := [places[t] for t in tied if t in places]):
                 places[name] = known[0]

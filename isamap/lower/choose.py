@@ -381,7 +381,7 @@ def _fitting(
         schedule = first_schedule(
             ranked.mapping, accelerator, producers, alone, threads, rank, ranked.treatments
         )
-        for buffers in first_buffers(accelerator, len(schedule.operands), schedule.levels):
+        for buffers in first_buffers(accelerator, schedule):
             schedule = replace(schedule, buffers=buffers)
             plain = Schedule((schedule,))
             try:

@@ -270,7 +270,7 @@ class Writer:
         if block.buffers is not None or block.loops is None:
             yield own.buffers
         else:
-            yield from first_buffers(self._hardware, len(own.operands), own.levels)
+            yield from first_buffers(self._hardware, own)
 
     def _with(
         self, tried: tuple[Alternative, ...], own: StatementSchedule, alone: Kernel

@@ -10,7 +10,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.printer import print_expr
 from isamap.mapping.matching import Mapping
 from isamap.schedule.reader import squeezed
-from isamap.schedule.schedule import Level, StatementSchedule
+from isamap.schedule.schedule import StatementSchedule
 from isamap.schedule.treatment import inputs
 from isamap.schedule.written import WrittenBuffers
 
@@ -18,17 +18,17 @@ MOST = 8
 """Places of one operand at most."""
 
 
-def first_buffers(
-    accelerator: Accelerator, accesses: int, levels: Sequence[Level]
-) -> Iterator[tuple[int, ...]]:
-    """Yield what a first schedule tries, until something fits.
+def first_buffers(accelerator: Accelerator, own: StatementSchedule) -> Iterator[tuple[int, ...]]:
+    """Yield what a first schedule tries for a statement, until something fits.
 
     Two places for everything that is brought in a loop, then for inputs only, then one for all.
+    Nothing goes on beside what the host computes.
     """
-    if accelerator.queues is None:
+    entry, accesses = own.mapping.matching.needle.entry, len(own.operands)
+    if accelerator.queues is None or accelerator.queue(entry) is None:
         yield ()
         return
-    if levels:
+    if own.levels:
         yield (2,) * (accesses + 1)
         yield (*(2,) * accesses, 1)
     yield (1,) * (accesses + 1)

@@ -278,6 +278,22 @@ def test_what_one_statement_puts_the_next_one_gets_and_the_host_computes_between
     assert put < idle < part.index("isamap_meet(threads);", idle) < host < get
 
 
+def test_what_the_host_computes_is_simulated_and_has_one_place() -> None:
+    text = """kernel scalar { in X : s32[9, 7]  in A : f64[130, 20]  in B : f64[20, 140]
+      out Y : s32[9, 7]  out C : f64[130, 140]
+      C[i, j] += A[i, k] * B[k, j]
+      Y[i, j] = X[i, j] * 3 }"""
+    kernel, machine = kernel_of(text), load_hardware("sw26010")
+    result = map_kernel(kernel, machine, Options(prove=False))
+    assert [any(own.buffers) for own in result.schedule.statements] == [True, False]
+    arrays = random_inputs(kernel, {}, 1)
+    done = simulate(result.lowered, machine, arrays, kernel=result.mapped)
+    assert np.array_equal(done.outputs["Y"], arrays["X"] * 3)
+    # The host begins when the group is done, or the other way round.
+    both = done.busy["compute"] + max(done.busy[unit] for unit in machine.host if unit in done.busy)
+    assert done.cycles > both
+
+
 def test_code_without_the_scratchpad_runs_on_the_management_core() -> None:
     kernel = KERNELS["dot"]
     machine = load_hardware("sw26010")

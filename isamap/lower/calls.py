@@ -63,7 +63,12 @@ class Block:
         if not useful:
             return [*early_inputs(self.at, position)]
         common = frozenset.intersection(*(frozenset(left) for _, _, left in useful))
-        for left, group in groupby(useful, lambda one: [c for c in one[2] if c not in common]):
+        # An instruction that is several has registers of its own: compilers that run out of them
+        # move sums from one to another where branches meet.
+        is_one = self.at.needle.entry.length == 1
+        for left, group in groupby(
+            useful, lambda one: [c for c in one[2] if is_one and c not in common]
+        ):
             own = [(here.where(common).where(left), results.get(outer)) for here, outer, _ in group]
             self._calls(emitter, own, tuple(left))
         made = emitter.scope()

@@ -96,7 +96,7 @@ class Operands:
         if treatment == "direct":
             return found
         if treatment == "bordered":
-            return self._bordered(operand, access, found)
+            return self._bordered(access, found)
         later = (operand, access) in {(o, a) for _, o, a in self._later}
         if treatment == "padded" and later and found.guards:
             self._pitches[operand, access] = pitch
@@ -107,15 +107,14 @@ class Operands:
             return found
         return self._packed(operand, access, found)
 
-    def _bordered(self, operand: str, access: Access, found: Reference) -> Reference:
+    def _bordered(self, access: Access, found: Reference) -> Reference:
         """Return the reference of an access whose fragments are copied aside where they are cut."""
         if not found.guards:
             return found
         extents = {v: const(self.tile[v]) for v in self.extents}
         layout = self._padding(access, 0, extents)
-        size = product(layout.room) + self._spare(operand, layout)
         name = f"{access.buffer}_aside"
-        array = self.context.workspace(name, access.dtype, size, private=True)
+        array = self.context.workspace(name, access.dtype, product(layout.room), private=True)
         return replace(found, aside=Aside(access, array))
 
     def _check_inside(

@@ -86,7 +86,7 @@ def test_cores_compute_products_in_step(text: str) -> None:
 def test_what_every_target_computes_is_right(name: str) -> None:
     report = computed(KERNELS[name])
     product = any(one.startswith("product_") for one in calls(report.result.lowered.code))
-    assert product == (name in ("convolution", "dilated", "symbols"))
+    assert product == (name in ("dilated", "symbols"))
 
 
 def test_the_group_is_simulated_too() -> None:
@@ -124,12 +124,12 @@ def test_the_code_is_athread_and_all_cores_execute_it() -> None:
 
 
 def test_the_first_core_copies_and_the_others_wait_for_it() -> None:
-    kernel = KERNELS["convolution"]
+    kernel = KERNELS["dilated"]
     machine = load_hardware("sw26010")
     lowered = map_kernel(kernel, machine, Options(prove=False)).lowered
     text = emit_c(lowered, machine, bind_extents(kernel)).text
-    part = text[text.index("static void convolution_part(") :].partition("\n}\n")[0]
-    copied = part.index("convolution_copy")
+    part = text[text.index("static void dilated_part(") :].partition("\n}\n")[0]
+    copied = part.index("dilated_copy")
     assert part.rindex("if (thread == 0)", 0, copied) > 0
     assert copied < part.index("isamap_meet(threads);") < part.index("cpe_get(")
 

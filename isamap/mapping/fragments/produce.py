@@ -7,7 +7,7 @@ the wanted elements?
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeAlias, TypeVar
 
@@ -353,7 +353,9 @@ class Producers:
         layout = cut_out(aside, fragment)
         if layout is None:
             return None
-        step = self._start(expr, fragment, {aside.access: layout.reference()})
+        # It ends with the last element in use, as buffers do.
+        place = replace(layout.reference(), roomy=False)
+        step = self._start(expr, fragment, {aside.access: place})
         return step if isinstance(step, Step) else None
 
     def _otherwise(

@@ -12,6 +12,7 @@ from math import prod
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index, row_major
+from isamap.ir.often import Loops, Often
 from isamap.lower.nodes import (
     Call,
     Copy,
@@ -25,7 +26,6 @@ from isamap.lower.nodes import (
     Setting,
     Window,
 )
-from isamap.lower.often import Loops, Often
 from isamap.lower.traffic import Site, Traffic, touched_elements
 from isamap.schedule.copied import WOVEN
 from isamap.schedule.walk import cycles_a_byte, unforeseen

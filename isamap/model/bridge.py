@@ -25,6 +25,7 @@ from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.mapping.tiles.shared import accesses_of, brought
 from isamap.model.nest import Group, Machine, Memory, Nest, Operand
 from isamap.model.traffic import footprint, held
+from isamap.model.useful import useful_share
 
 HELD = 2 / 3
 """The part of a cache that what is held may take: then it stays, however addresses fall."""
@@ -71,7 +72,8 @@ def model_of(
     ranges = tuple(max(1, extents[v]) for v in names) or (1,)
     operands, touched = _operands(mapping, buffers, names, ranges, extents, packed)
     nest = Nest(ranges, operands, tuple(block[v] for v in names) or (1,))
-    limits = _limits(mapping, accelerator, extents, block)
+    share = useful_share(mapping, buffers, extents)
+    limits = _limits(mapping, accelerator, extents, block, share)
     room = float(held(nest, [np.array([float(step)]) for step in nest.steps])[0])
     memories, fills, sizes = _memories(mapping, accelerator, block, room)
     rate = prod(map(float, ranges)) / max(limits.values())
@@ -184,11 +186,13 @@ def _limits(
     accelerator: Accelerator,
     extents: Mapping[str, int],
     block: Mapping[str, int],
+    share: float,
 ) -> dict[str, float]:
+    """Return what limits the calls of which a ``share`` does anything."""
     statement, entry = mapping.matching.statement, mapping.matching.needle.entry
     tile = {v: mapping.tile.get(v, 1) for v in extents}
     tiles = {v.name: ceil(max(1, extents[v.name]) / tile[v.name]) for v in statement.variables}
-    calls = prod(tiles.values())
+    calls = share * prod(tiles.values())
     results = frozenset().union(*(index.names for index in statement.target.indices))
     inflight = prod(max(1, block[v] // tile[v]) for v in tiles if v in results)
     parts = len(entry.parts) if isinstance(entry, Composed) else 1

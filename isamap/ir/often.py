@@ -1,15 +1,16 @@
-"""How often conditions of guards hold, counted over the loops around them."""
+"""How often conditions hold, counted over the iterations of some loops."""
 
 from collections.abc import Sequence
-from itertools import product
 from math import prod
+
+import numpy as np
 
 from isamap.ir.index import Index
 
 Loops = Sequence[tuple[str, float]]
 """Counters and how many iterations each has, outermost first."""
 
-MOST = 1 << 12
+MOST = 1 << 20
 """Iterations that are counted one by one."""
 
 
@@ -53,8 +54,12 @@ def _count(conditions: tuple[Index, ...], loops: tuple[tuple[str, float], ...]) 
     used = frozenset().union(*(c.names for c in conditions))
     if used - set(names) or any(c.reads for c in conditions) or prod(trips) > MOST:
         return None
-    held = 0
-    for point in product(*map(range, trips)):
-        values = dict(zip(names, point, strict=True))
-        held += all(c.evaluate(values) >= 0 for c in conditions)
-    return held / prod(trips)
+    if not all(c.is_linear_in(names) for c in conditions):
+        return None
+    held = np.ones(trips, bool)
+    grid = np.ogrid[tuple(slice(count) for count in trips)]
+    for condition in conditions:
+        coefficients = [condition.coefficient(name).constant or 0 for name in names]
+        value = condition.offset + sum(c * axis for c, axis in zip(coefficients, grid, strict=True))
+        held &= value >= 0
+    return float(held.mean())

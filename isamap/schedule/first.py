@@ -33,7 +33,7 @@ from isamap.schedule.shape import (
 )
 from isamap.schedule.supply import Supply, supply
 from isamap.schedule.threads import share
-from isamap.schedule.treatment import Treatments, by_operand, inputs
+from isamap.schedule.treatment import Treatments, inputs
 
 CALLS_IN_BODY = 128
 """Calls of one unrolled body: more of them fill the instruction cache and the compiler's time."""
@@ -130,17 +130,11 @@ def blocks_for(
     shape: Shape, chosen: Sequence[Treatment], accelerator: Accelerator, treatments: Treatments
 ) -> tuple[Supply, list[dict[str, int]]]:
     """Return how operands that are treated so come to a block, and the blocks, the best first."""
-    costs = {
-        operand: treatments.own_cost(operand, kinds)
-        for operand, kinds in by_operand(shape.mapping, chosen).items()
-    }
     come = supply(shape, chosen, accelerator, treatments, order_outputs(shape))
-    return come, rank_blocks(shape, accelerator, costs, come)
+    return come, rank_blocks(shape, accelerator, come)
 
 
-def rank_blocks(
-    shape: Shape, accelerator: Accelerator, costs: Dict[str, float], come: Supply
-) -> list[dict[str, int]]:
+def rank_blocks(shape: Shape, accelerator: Accelerator, come: Supply) -> list[dict[str, int]]:
     """Return the blocks that fit the machine, as tiles of each variable, the best score first."""
     room = _room(shape.mapping, accelerator)
     rolled = {v: 1 for v in shape.reductions}
@@ -150,7 +144,7 @@ def rank_blocks(
     scored: list[tuple[float, int, dict[str, int]]] = []
     for block, inner in product(_blocks(shape, room), inners):
         whole = {**block, **inner}
-        score = _score(shape, whole, accelerator, costs, come)
+        score = _score(shape, whole, accelerator, come)
         if score is not None:
             scored.append((score, len(scored), whole))
     if not scored:
@@ -200,7 +194,6 @@ def _score(
     shape: Shape,
     block: dict[str, int],
     accelerator: Accelerator,
-    costs: Dict[str, float],
     come: Supply,
 ) -> float | None:
     """Return the estimated cycles a call of a block, or None if it does not fit."""
@@ -217,12 +210,12 @@ def _score(
     for operand, _ in brought(shape.mapping.matching):
         each = fragments_by_access(shape, operand, block)
         count = fragments[operand] = max(sum(each), 1)
-        loads += count * costs[operand]
+        loads += count * come.costs[operand]
         place = shape.mapping.matching.needle.operand(operand).storage or ""
         resident.setdefault(place, []).extend(_held(each, calls) if len(each) > 1 else [count])
     if not _fits(shape, block, accelerator, resident):
         return None
-    throughput = float(entry.throughput)
+    throughput = max(float(entry.throughput), come.busiest(entry.busy, calls, fragments))
     chained = float(entry.latency) / results
     compute = max(throughput, chained if shape.reductions else throughput)
     waste = 1.0

@@ -204,6 +204,15 @@ class Treatments:
             self._costs[operand, kind] = self._worst(operand, kind, both)
         return self._costs[operand, kind]
 
+    def busy(self, operand: str, kinds: tuple[Treatment, ...]) -> dict[str, float]:
+        """Return the cycles for which making one whole fragment occupies each unit."""
+        references = self._read(operand, kinds[0] if kinds else "direct")
+        wanted = self._fragment(operand, frozenset()) or dense_fragment(self.mapping, operand)
+        if wanted is None or references is None or self._is_in_place(wanted):
+            return {}
+        step = self.producers.make(self.mapping.matching.bound(operand), wanted, references)
+        return {} if step is None else step.busy
+
     def whole_cost(self, operand: str, kind: Treatment) -> float | None:
         """Return the cycles of making one whole fragment, or None if some cannot be made."""
         if self.cost(operand, kind) is None:
@@ -214,12 +223,9 @@ class Treatments:
         self, operand: str, kind: Treatment, ragged: AbstractSet[frozenset[str]]
     ) -> float | None:
         """Return the cycles of the dearest of fragments that are ragged along these variables."""
-        references: dict[Access, Reference] = {}
-        for access in accesses_of(self.mapping.matching, operand):
-            reference = self.reference(operand, access, kind)
-            if reference is None:
-                return None
-            references[access] = reference
+        references = self._read(operand, kind)
+        if references is None:
+            return None
         worst = 0.0
         for partial in ragged:
             wanted = self._fragment(operand, partial)
@@ -234,6 +240,21 @@ class Treatments:
                 return None
             worst = max(worst, own)
         return worst
+
+    def _read(self, operand: str, kind: Treatment) -> dict[Access, Reference] | None:
+        """Return where each access of an operand finds its elements, None if one finds none."""
+        references: dict[Access, Reference] = {}
+        for access in accesses_of(self.mapping.matching, operand):
+            reference = self.reference(operand, access, kind)
+            if reference is None:
+                return None
+            references[access] = reference
+        return references
+
+    def _is_in_place(self, wanted: Fragment) -> bool:
+        """Return whether an instruction reads a fragment itself, as a constant or from memory."""
+        storage = wanted.storage
+        return self.producers.is_immediate(storage) or self.producers.is_memory(storage)
 
     def _fragment(self, operand: str, partial: frozenset[str]) -> Fragment | None:
         key = (operand, partial)

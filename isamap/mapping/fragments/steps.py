@@ -63,6 +63,16 @@ class Step:
             if isinstance(source, Step | FromMemory)
         )
 
+    @property
+    def busy(self) -> dict[str, float]:
+        """The cycles for which it and what makes its inputs occupy units, if no guard fails."""
+        found = {unit: float(cycles) for unit, cycles in self.entry.busy.items()}
+        for _, source in self.inputs:
+            if isinstance(source, Step):
+                for unit, cycles in source.busy.items():
+                    found[unit] = found.get(unit, 0.0) + cycles
+        return found
+
 
 Source: TypeAlias = Step | FromMemory | FromImmediate | FromRegister
 

@@ -178,8 +178,11 @@ def _blocks(shape: Shape, room: int) -> list[dict[str, int]]:
     """Return the blocks of at most ``room`` results, over at most three variables."""
     open_ = [v for v in shape.outputs if v not in shape.frozen]
     tiles = {v: -(-shape.extents[v] // shape.tile[v]) for v in open_}
-    # The variables with the longest ranges are the ones worth blocking.
-    kept = sorted(open_, key=lambda v: (-min(tiles[v], 8), open_.index(v)))[:4]
+    # Those are worth blocking along which something is used again, and the longest ones.
+    accesses = [access for _, access in inputs(shape.mapping) if access.indices]
+    used = [frozenset().union(*(i.names for i in access.indices)) for access in accesses]
+    batch = {v for v in open_ if all(v in names for names in used)}
+    kept = sorted(open_, key=lambda v: (v in batch, -min(tiles[v], 8), open_.index(v)))[:4]
     options = [range(1, min(tiles[v], room) + 1) for v in kept]
     blocks = []
     for counts in product(*options):

@@ -9,6 +9,7 @@ unless those over the panel before ask for it, a part each.
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, prod
 
 from isamap.hw.accelerator import LINE, Accelerator, Storage
@@ -53,7 +54,8 @@ class Flow:
     variables that move it.  A fragment has so many ``bytes``, and they come from ``source``.
     ``reuse`` are the outputs over whose loops a panel of it is passed again.  ``steps`` are the
     bytes from one tile of a variable to the next, those of the innermost loop first; none of what
-    is packed, which lies in the order of the loops.
+    is packed, which lies in the order of the loops.  So many other inputs as ``windows`` says lie
+    so many bytes from it and from each other, and come with it.
     """
 
     access: int
@@ -63,6 +65,7 @@ class Flow:
     source: Storage
     reuse: tuple[str, ...]
     steps: tuple[tuple[str, int], ...] = ()
+    windows: tuple[int, int] = (1, 0)
 
     def passes(self, shape: Shape, block: Dict[str, int]) -> int:
         """Return how often a panel is passed; the first time it comes from far away."""
@@ -87,12 +90,13 @@ class Flow:
         length = self.bytes / prod(shape.tile[v] for v in self.names)
         beside = 1
         # Within a block, from elements that are next to each other to those far apart.
-        for v, step in sorted(self.steps, key=lambda one: one[1] / shape.tile[one[0]]):
-            count = block[v] * shape.tile[v]
-            if count > 1 and step / shape.tile[v] > length:
+        inside = [(step / shape.tile[v], block[v] * shape.tile[v]) for v, step in self.steps]
+        others, apart = self.windows
+        for step, count in sorted([*inside, (float(apart), others)]):
+            if count > 1 and step > length:
                 beside *= count
             else:
-                length += step / shape.tile[v] * (count - 1)
+                length += step * (count - 1)
         loops = [
             (shape.extents[v] / (block[v] * shape.tile[v]), step * block[v])
             for v, step in self.steps
@@ -125,8 +129,33 @@ def flows(
         reuse = tuple(v for v in order[max(moving, default=-1) + 1 :] if v not in names)
         size = prod(shape.tile[v] for v in names) * access.dtype.bytes
         steps = _steps(shape, operand, access, chosen[n], treatments, order)
-        found.append(Flow(n, operand, names, size, source, reuse, steps))
+        together = _windows(shape, n, chosen, treatments) if steps else (1, 0)
+        found.append(Flow(n, operand, names, size, source, reuse, steps, together))
     return tuple(found)
+
+
+def _windows(
+    shape: Shape, number: int, chosen: Sequence[Treatment], treatments: Treatments
+) -> tuple[int, int]:
+    """Return how many inputs are read in step with one of them, and how many bytes lie between
+    neighbours; (1, 0) where distances differ.
+    """
+    every = [
+        (treatments.reference(operand, access, kind), access)
+        for (operand, access), kind in zip(inputs(shape.mapping), chosen, strict=True)
+        if kind not in PACKED
+    ]
+    operand, access = inputs(shape.mapping)[number]
+    own = treatments.reference(operand, access, chosen[number])
+    assert own is not None, "it has steps"
+    offsets = set()
+    for other, its in every:
+        if other is not None and its.buffer == access.buffer and other.array == own.array:
+            apart = (other.offset - own.offset).constant
+            if apart is not None:
+                offsets.add(apart)
+    gaps = {high - low for low, high in pairwise(sorted(offsets))}
+    return (len(offsets), gaps.pop() * access.dtype.bytes) if len(gaps) == 1 else (1, 0)
 
 
 def driven_out(

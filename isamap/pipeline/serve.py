@@ -137,6 +137,7 @@ class _Serving:
             self.accelerator,
             storages=storages,
             entries=tuple(self.made.values()),
+            queues=None,  # functions that are called are done when the next one is
             toolchain=replace(toolchain, prelude=prelude),
         )
         return Served(lowered, accelerator, tuple(self.services))

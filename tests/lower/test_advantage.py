@@ -20,7 +20,7 @@ kernel product(M = 7, N = 19, K = 33) {
 
 DEPTHWISE = """
 kernel depthwise {
-  in X : f32[9, 7, 21] pad 0  const F : f32[3, 3, 21]  out Y : f32[9, 7, 21]
+  in X : f32[9, 9, 20] pad 0  const F : f32[3, 3, 20]  out Y : f32[9, 9, 20]
   Y[p, q, c] += X[p + r - 1, q + s - 1, c] * F[r, s, c]
 }
 """

@@ -78,3 +78,14 @@ def test_large_copies_are_shared_and_small_ones_are_not() -> None:
 
 def test_little_work_is_left_to_one_thread() -> None:
     assert "parallel" not in print_lowered(gemm(8, 16, 4))
+
+
+def test_what_is_long_to_fetch_is_shared_though_it_is_soon_computed() -> None:
+    text = (
+        "kernel sums(M = {m}) {{ in A : f32[M, 768]  in B : f32[M, 768]  out C : f32[M, 768]"
+        " C[m, n] = A[m, n] + B[m, n] }}"
+    )
+    for m, shared in ((64, True), (8, False)):
+        (kernel,) = parse_module(text.format(m=m)).kernels
+        result = map_kernel(kernel, load_hardware("x86_avx512"), Options(threads=2))
+        assert ("parallel for" in print_lowered(result.lowered)) == shared

@@ -87,6 +87,12 @@ class Estimate:
             return self.cycles < other.cycles
         return self.busy + self.cached < other.busy + other.cached
 
+    def waits_for(self, accelerator: Accelerator) -> bool:
+        """Return whether the memory behind all caches would take longer than what units do, if no
+        line was fetched only to be overwritten: a third of what is read, and written once.
+        """
+        return 2 / 3 * self.parts.get(_last_level(accelerator), 0.0) > self.busy
+
     def times(self, factor: float) -> "Estimate":
         """Return the estimate of what takes so many times as long, whatever it is spent on."""
         return replace(

@@ -89,7 +89,8 @@ def fuse(
                     best = found
                 break
     best = _together(bound, best, lowered, settled, threads)
-    final = uncached(bound, accelerator, best.schedule, settled)
+    waits = best.estimate.waits_for(accelerator)
+    final = uncached(bound, accelerator, best.schedule, settled, waits)
     if final == best.schedule:
         return best
     # What bypasses the caches costs what the model knows of as before.

@@ -46,7 +46,8 @@ def lent_places(kernel: Kernel, schedule: Schedule) -> dict[str, str]:
         output = buffers[statement.target.buffer]
         if own.within is not None or output.role != "out" or output.name in found.values():
             continue
-        if not _writes_each_once(statement, output):
+        # What goes past the caches is fetched for nothing.
+        if own.bypass or not _writes_each_once(statement, output):
             continue
         for name in dict.fromkeys(a.buffer for a in accesses(statement.value)):
             lender = buffers[name]

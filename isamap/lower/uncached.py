@@ -17,19 +17,28 @@ from isamap.schedule.schedule import Schedule, StatementSchedule
 
 
 def uncached(
-    kernel: Kernel, accelerator: Accelerator, schedule: Schedule, settled: AbstractSet[int]
+    kernel: Kernel,
+    accelerator: Accelerator,
+    schedule: Schedule,
+    settled: AbstractSet[int],
+    waits: bool = False,
 ) -> Schedule:
     """Return the schedule in which results bypass the caches that cannot hold them anyway.
 
-    They are those of outputs that the largest cache does not hold, are written once, hold nothing
-    else before, and are read by nothing in the kernel, whose extents are bound.  Statements that
-    are ``settled``, or say already how their results are stored, stay as they are.
+    They are those of outputs that the largest cache does not hold, are written once, and are read
+    by nothing in the kernel, whose extents are bound.  They hold nothing else before either, unless
+    the kernel ``waits`` for memory, and a round's part of that needs little room elsewhere.
+    Statements that are ``settled``, or say already how their results are stored, stay as they are.
     """
     cache = accelerator.largest_cache
     if cache is None or not any(entry.bypass for entry in accelerator.entries):
         return schedule
     apart = {*settled, *statements_ahead(kernel)}
-    lent = set(lent_places(kernel, schedule).values())
+    lent = {
+        output
+        for name, output in lent_places(kernel, schedule).items()
+        if not (waits and _is_of_rounds(kernel, schedule, name))
+    }
     own = list(schedule.statements)
     for root, one in enumerate(own):
         if one.within is not None or one.bypass is not None or root in apart:
@@ -39,6 +48,14 @@ def uncached(
         if stored and leave and _is_complete(one):
             own[root] = replace(one, bypass=True)
     return Schedule(tuple(own))
+
+
+def _is_of_rounds(kernel: Kernel, schedule: Schedule, name: str) -> bool:
+    """Return whether the statement that writes a local buffer goes round with others."""
+    (writer, *_) = (n for n, s in enumerate(kernel.statements) if s.target.buffer == name)
+    own = schedule.statements[writer]
+    root = writer if own.within is None else own.within
+    return schedule.statements[root].along is not None or bool(schedule.companions(root))
 
 
 def _is_complete(own: StatementSchedule) -> bool:

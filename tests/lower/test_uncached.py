@@ -93,6 +93,24 @@ def test_what_lies_in_the_place_of_an_output_keeps_it_in_the_caches() -> None:
     assert not any(stores(result.lowered))
 
 
+def test_where_memory_is_waited_for_a_round_keeps_its_part_elsewhere() -> None:
+    text = """kernel centred(R = 4096, C = 4096) {
+      in X : f32[R, C]  local S : f32[R]  local D : f32[R, C]  local V : f32[R]  out Y : f32[R, C]
+      S[r] += X[r, c]
+      D[r, c] = X[r, c] - S[r] * 0.000244140625
+      V[r] += D[r, c] * D[r, c]
+      Y[r, c] = D[r, c] * rsqrt(V[r])
+    }"""
+    kernel = parse_module(text, "test.ir").kernels[0]
+    result = map_kernel(kernel, machine("x86_avx512"), Options())
+    assert result.estimate.waits_for(machine("x86_avx512"))
+    assert not result.lowered.lent
+    assert result.schedule.statements[-1].bypass
+    (own,) = (a for a in result.lowered.arrays if a.name == "D")
+    assert own.size.constant is not None
+    assert own.size.constant * 64 <= 4096 * 4096, "it has the rows of one round"
+
+
 def test_sums_in_parts_stay_in_the_caches() -> None:
     text = """kernel gemm(M = 8193, N = 1024, K = 4096) {
       in A : f32[M, K]  in B : f32[K, N]  out C : f32[M, N]

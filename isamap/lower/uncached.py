@@ -12,7 +12,9 @@ from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import accesses
 from isamap.lower.cost import HELD
 from isamap.lower.finish import KEPT, finishing
+from isamap.lower.held import held_elements
 from isamap.lower.lent import lent_places
+from isamap.schedule.rounds import shares_of
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
 
@@ -34,28 +36,31 @@ def uncached(
     if cache is None or not any(entry.bypass for entry in accelerator.entries):
         return schedule
     apart = {*settled, *statements_ahead(kernel)}
-    lent = {
-        output
-        for name, output in lent_places(kernel, schedule).items()
-        if not (waits and _is_of_rounds(kernel, schedule, name))
-    }
+    lent = lent_places(kernel, schedule)
     own = list(schedule.statements)
     for root, one in enumerate(own):
         if one.within is not None or one.bypass is not None or root in apart:
             continue
         stored = _stored(kernel, root, schedule.followers(root))
-        leave = all(_leaves(kernel, name, cache) and name not in lent for name in stored)
+        held = _held(kernel, schedule, root) if waits else frozenset()
+        kept = {output for name, output in lent.items() if name not in held}
+        leave = all(_leaves(kernel, name, cache) and name not in kept for name in stored)
         if stored and leave and _is_complete(one):
             own[root] = replace(one, bypass=True)
     return Schedule(tuple(own))
 
 
-def _is_of_rounds(kernel: Kernel, schedule: Schedule, name: str) -> bool:
-    """Return whether the statement that writes a local buffer goes round with others."""
-    (writer, *_) = (n for n, s in enumerate(kernel.statements) if s.target.buffer == name)
-    own = schedule.statements[writer]
-    root = writer if own.within is None else own.within
-    return schedule.statements[root].along is not None or bool(schedule.companions(root))
+def _held(kernel: Kernel, schedule: Schedule, root: int) -> frozenset[str]:
+    """Return the local buffers of which the rounds of a statement need their own rows only."""
+    own = schedule.statements[root]
+    first = root if own.along is None else own.along
+    roots = (first, *schedule.companions(first))
+    if len(roots) == 1:
+        return frozenset()
+    everyone = sorted({*roots, *(f for m in roots for f in schedule.followers(m))})
+    loops = {n: schedule.statements[n].levels[0] for n in roots}
+    shares = shares_of(kernel, everyone, loops)
+    return frozenset(held_elements(kernel, shares, loops[first].step) if shares else ())
 
 
 def _is_complete(own: StatementSchedule) -> bool:

@@ -109,6 +109,11 @@ def test_where_memory_is_waited_for_a_round_keeps_its_part_elsewhere() -> None:
     (own,) = (a for a in result.lowered.arrays if a.name == "D")
     assert own.size.constant is not None
     assert own.size.constant * 64 <= 4096 * 4096, "it has the rows of one round"
+    # Where its last reader does not go round with the others, it would need an array of its own.
+    bound, known = bind_extents(result.mapped), result.schedule.statements
+    last = replace(known[-1], along=None, bypass=None)
+    apart = Schedule((*known[:-1], last))
+    assert uncached(bound, result.accelerator, apart, set(), waits=True) == apart
 
 
 def test_sums_in_parts_stay_in_the_caches() -> None:

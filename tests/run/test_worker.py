@@ -154,7 +154,7 @@ def test_slow_kernels_are_sampled_less_often() -> None:
         kernel = loaded(gemm())
         taken = worker.time([kernel], operands(), EXTENTS, repeats=1000, window=0.5)
     assert not isinstance(taken, Crash)
-    assert 1 <= len(taken[0]) < 1000
+    assert 1 <= len(taken[0]) <= 6
 
 
 def test_longer_work_takes_longer() -> None:

@@ -43,7 +43,7 @@ def gathering(kernel: Kernel, number: int) -> Iterator[Candidate]:
 def apart(kernel: Kernel, number: int) -> Iterator[Candidate]:
     """Yield the kernel with what is added up first in a buffer of its own: partial results."""
     statement = kernel.statements[number]
-    used = frozenset().union(*(i.names for i in statement.target.indices))
+    used = statement.target.names
     kept = tuple(v for v in statement.variables if v.name in used)
     if not is_scattering(statement) or not isinstance(statement.value, Op):
         return

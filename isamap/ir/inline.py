@@ -69,7 +69,7 @@ class _Run:
         names = {v.name for v in statement.variables}
         value, variables = self._read(statement.value, names)
         variables = (*statement.variables, *variables)
-        used = frozenset().union(*(index.names for index in target.indices))
+        used = target.names
         over = tuple(v for v in statement.variables if v.name not in used)
         if statement.reduction == "=":
             once = {v.name: 0 for v in over if v.extent == const(1)}
@@ -99,7 +99,7 @@ class _Run:
     def _before(self, target: Access) -> tuple[Expr, tuple[Variable, ...]] | None:
         """Return what is in the target's element before the statement; None if its identity."""
         if target.buffer in self.made:
-            taken = frozenset().union(*(i.names for i in target.indices))
+            taken = target.names
             return self._instance(target, set(taken))
         fresh = self.buffers[target.buffer].role in ("out", "local")
         return None if fresh and target.buffer not in self.begun else (target, ())

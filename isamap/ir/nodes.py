@@ -55,6 +55,11 @@ class Access(Hashed):
     span: Span | None = _span()
     contents: Contents | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables and symbols that its indices use."""
+        return frozenset().union(*(index.names for index in self.indices))
+
     def __hash__(self) -> int:
         try:
             return self._hash

@@ -150,7 +150,7 @@ def read_indices(expr: Expr) -> tuple[Index, ...]:
 
 def reduction_variables(statement: Statement) -> tuple[str, ...]:
     """Return the variables that the target does not use, in order."""
-    used = frozenset().union(*(index.names for index in statement.target.indices))
+    used = statement.target.names
     return tuple(v.name for v in statement.variables if v.name not in used)
 
 

@@ -36,7 +36,7 @@ class ResultTiles:
 
     def beside(self, access: Access) -> PackedLayout:
         """Return the layout that has what an access reads for each fragment of results."""
-        used = frozenset().union(*(index.names for index in access.indices))
+        used = access.names
         used |= {v for dim in self.digits for digit in dim for v in digit.form.names}
         variables = tuple(v for v in self.order if v in used)
         return PackedLayout(

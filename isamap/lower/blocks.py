@@ -61,7 +61,7 @@ def check_scatter(
 
 def target_variables(statement: Statement) -> frozenset[str]:
     """Return the variables that the statement's target uses."""
-    used = frozenset().union(*(index.names for index in statement.target.indices))
+    used = statement.target.names
     return used & {v.name for v in statement.variables}
 
 
@@ -78,5 +78,5 @@ def scattered(statement: Statement) -> frozenset[str]:
             (name,) = used
             if index.coefficient(name).constant:
                 alone.add(name)
-    used_anywhere = frozenset().union(*(i.names for i in statement.target.indices))
+    used_anywhere = statement.target.names
     return frozenset((used_anywhere & names) - alone)

@@ -206,7 +206,7 @@ def _in_one_piece(own: StatementSchedule) -> StatementSchedule | None:
     A variable's block is its smallest step, so that only outer ones of several can go.
     """
     statement = own.mapping.matching.statement
-    target = frozenset().union(*(index.names for index in statement.target.indices))
+    target = statement.target.names
     kept = []
     for position, level in enumerate(own.levels):
         inner = {later.variable for later in own.levels[position + 1 :]}

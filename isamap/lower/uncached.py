@@ -66,7 +66,7 @@ def _held(kernel: Kernel, schedule: Schedule, root: int) -> frozenset[str]:
 def _is_complete(own: StatementSchedule) -> bool:
     """Return whether no loop over a reduction makes results be stored in parts."""
     target = own.mapping.matching.statement.target
-    used = frozenset().union(*(index.names for index in target.indices))
+    used = target.names
     outputs = [n for n, level in enumerate(own.levels) if level.variable in used]
     last = outputs[-1] if outputs else -1
     return all(level.variable in used for level in own.levels[: last + 1])

@@ -193,7 +193,7 @@ def _limits(
     tile = {v: mapping.tile.get(v, 1) for v in extents}
     tiles = {v.name: ceil(max(1, extents[v.name]) / tile[v.name]) for v in statement.variables}
     calls = share * prod(tiles.values())
-    results = frozenset().union(*(index.names for index in statement.target.indices))
+    results = statement.target.names
     inflight = prod(max(1, block[v] // tile[v]) for v in tiles if v in results)
     parts = len(entry.parts) if isinstance(entry, Composed) else 1
     found = {unit: calls * float(cycles) for unit, cycles in entry.busy.items()}
@@ -236,7 +236,7 @@ def _waiting(mapping: LegalMapping, storage: Storage, block: Mapping[str, int]) 
 
     Once for each way they are moved, and half of the latencies pass."""
     statement, entry = mapping.matching.statement, mapping.matching.needle.entry
-    used = frozenset().union(*(index.names for index in statement.target.indices))
+    used = statement.target.names
     size = prod(block[v.name] for v in statement.variables if v.name in used)
     size *= statement.target.dtype.bytes
     read = float(storage.read or 1)

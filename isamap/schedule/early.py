@@ -137,7 +137,7 @@ def _unknown(own: WrittenEarly, name: str, mapping: Mapping) -> Diagnostic:
 
 
 def _names(access: Access) -> frozenset[str]:
-    return frozenset().union(*(index.names for index in access.indices))
+    return access.names
 
 
 def _is_held(access: Access) -> bool:

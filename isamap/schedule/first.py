@@ -179,8 +179,7 @@ def _blocks(shape: Shape, room: int) -> list[dict[str, int]]:
     open_ = [v for v in shape.outputs if v not in shape.frozen]
     tiles = {v: -(-shape.extents[v] // shape.tile[v]) for v in open_}
     # Those are worth blocking along which something is used again, and the longest ones.
-    accesses = [access for _, access in inputs(shape.mapping) if access.indices]
-    used = [frozenset().union(*(i.names for i in access.indices)) for access in accesses]
+    used = [access.names for _, access in inputs(shape.mapping) if access.indices]
     batch = {v for v in open_ if all(v in names for names in used)}
     kept = sorted(open_, key=lambda v: (v in batch, -min(tiles[v], 8), open_.index(v)))[:4]
     options = [range(1, min(tiles[v], room) + 1) for v in kept]
@@ -324,8 +323,7 @@ def order_outputs(shape: Shape) -> list[str]:
         depth = {v: n for n, index in reversed(list(enumerate(indices))) for v in index.names}
         return sorted(shape.outputs, key=depth.__getitem__)
     laned = {v for v, tile in shape.tile.items() if tile > 1}
-    accesses = [access for _, access in inputs(shape.mapping) if access.indices]
-    used = [frozenset().union(*(i.names for i in access.indices)) for access in accesses]
+    used = [access.names for _, access in inputs(shape.mapping) if access.indices]
     panel = [v for v in shape.outputs if v in laned and any(v not in names for names in used)]
     return panel + [v for v in shape.outputs if v not in panel]
 

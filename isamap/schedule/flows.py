@@ -120,7 +120,7 @@ def flows(
         return ()
     found = []
     for n, (operand, access) in enumerate(inputs(shape.mapping)):
-        names = frozenset().union(*(i.names for i in access.indices)) & shape.extents.keys()
+        names = access.names & shape.extents.keys()
         whole = treatments.elements(operand, access, chosen[n]) * access.dtype.bytes
         source = _source(accelerator, whole)
         if whole <= FITS * near or source is None or not source.read or not names:
@@ -171,7 +171,7 @@ def driven_out(
     first, second = (s.size or 0 for s in caches[:2])
     found = []
     for n, (operand, access) in enumerate(inputs(shape.mapping)):
-        names = frozenset().union(*(i.names for i in access.indices)) & shape.extents.keys()
+        names = access.names & shape.extents.keys()
         whole = treatments.elements(operand, access, chosen[n]) * access.dtype.bytes
         if STAYS * first < whole <= FITS * second and names and not names.issuperset(shape.outputs):
             size = prod(shape.tile[v] for v in names) * access.dtype.bytes

@@ -33,7 +33,7 @@ def copied_inside(
         depth = 0
         buffer = treatments.buffers[access.buffer]
         if kinds[n] in COPIED and buffer.role != "const" and not treatments.is_gathered(operand):
-            used = frozenset().union(*(i.names for i in access.indices)) & shape.extents.keys()
+            used = access.names & shape.extents.keys()
             left = dict(shape.extents)
             for level in levels:
                 if level.variable not in used:

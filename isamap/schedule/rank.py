@@ -155,7 +155,7 @@ def _copied(
         if treatments.buffers[access.buffer].role == "const":
             continue
         if kind in PACKED:
-            used = frozenset().union(*(i.names for i in access.indices))
+            used = access.names
             sizes = shape or ()
             if kind == "packed" and sizes:
                 sizes = _once(mapping.matching, operand, used, sizes)
@@ -196,7 +196,7 @@ def _staging(mapping: Mapping, treatments: Treatments, tiles: Dict[str, int]) ->
     extents = {v.name: v.extent for v in statement.variables}
     target = direct(buffers[statement.target.buffer], statement.target, extents, buffers)
     reference = Reference(target.array, target.offset)
-    used = frozenset().union(*(i.names for i in statement.target.indices))
+    used = statement.target.names
     results = prod(tiles[v] for v in tiles if v in used)
     elements = prod(extent.constant or 1 for extent in operand.shape)
     for partial in (frozenset[str](), treatments.ragged):

@@ -209,7 +209,7 @@ def _levels(
     written: WrittenStatement, mapping: Mapping, faults: list[Diagnostic]
 ) -> tuple[Level, ...]:
     statement = mapping.matching.statement
-    results = frozenset().union(*(index.names for index in statement.target.indices))
+    results = statement.target.names
     found: list[Level] = []
     before: dict[str, int] = {}
     for level in written.loops or ():

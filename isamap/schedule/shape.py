@@ -45,7 +45,7 @@ def read_shape(mapping: Mapping) -> Shape:
     statement = mapping.matching.statement
     names = [v.name for v in statement.variables]
     extents = {v.name: numeric(v.extent, ASSUMED_EXTENT) for v in statement.variables}
-    used = frozenset().union(*(index.names for index in statement.target.indices))
+    used = statement.target.names
     alone: set[str] = set()
     for index in statement.target.indices:
         own = index.names & extents.keys()

@@ -41,9 +41,8 @@ def share(shape: Shape, levels: Sequence[Level], threads: int) -> list[Level]:
 def _cycles(shape: Shape) -> float:
     """Return the cycles that a statement's calls take at their throughput, or to be fed."""
     calls = prod(-(-extent // shape.tile[v]) for v, extent in shape.extents.items())
-    read = [access for _, access in inputs(shape.mapping)]
-    used = [frozenset().union(*(i.names for i in access.indices)) for access in read]
-    moved = MOVED * sum(names.issuperset(shape.extents) for names in used)
+    read = (access for _, access in inputs(shape.mapping))
+    moved = MOVED * sum(access.names.issuperset(shape.extents) for access in read)
     return calls * max(float(shape.mapping.matching.needle.entry.throughput), moved)
 
 

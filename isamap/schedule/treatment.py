@@ -142,7 +142,7 @@ class Treatments:
         if reference is None or reference.dense is None:
             shape = self.buffers[access.buffer].shape
             return prod(numeric(extent, ASSUMED_EXTENT) for extent in shape)
-        used = frozenset().union(*(index.names for index in access.indices))
+        used = access.names
         fragment_ = reference.laid_out
         tiles = (
             -(-numeric(extent, ASSUMED_EXTENT) // self.mapping.tile.get(v, 1))

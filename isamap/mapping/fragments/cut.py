@@ -32,6 +32,6 @@ def cut_out(aside: Aside, fragment: Fragment) -> PaddedLayout | None:
 
     None if the elements that it reaches have no closed form.
     """
-    extents = dict.fromkeys(frozenset().union(*(i.names for i in aside.access.indices)), const(1))
+    extents = dict.fromkeys(aside.access.names, const(1))
     extents |= {v: const(tile) for v, tile in tiles_of(fragment).items()}
     return padded(aside.array, aside.access, extents)

@@ -239,7 +239,7 @@ def packed(
         if filler.text not in ("0", "0.0", "false"):
             return None
         filler = zero_of(access.dtype)
-    used = frozenset().union(*(index.names for index in access.indices))
+    used = access.names
     for name, expr in sources:
         used |= names_in(expr) & extents.keys()
         used |= {

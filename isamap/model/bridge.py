@@ -13,7 +13,7 @@ works on.  The others are the caches and scratchpads beyond it.
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil, inf, prod
 
 import numpy as np
 
@@ -76,7 +76,9 @@ def model_of(
     limits = _limits(mapping, accelerator, extents, block, share)
     room = float(held(nest, [np.array([float(step)]) for step in nest.steps])[0])
     memories, fills, sizes = _memories(mapping, accelerator, block, room)
-    rate = prod(map(float, ranges)) / max(limits.values())
+    # Where all calls would take padding, none is made: nothing is computed, in no time.
+    computing = max(limits.values())
+    rate = prod(map(float, ranges)) / computing if computing else inf
     return Modelled(nest, Machine(memories, rate, block=True), fills, sizes, limits, touched)
 
 

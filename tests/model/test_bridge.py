@@ -215,7 +215,7 @@ def test_the_bound_counts_what_no_cache_can_keep() -> None:
 
 
 def test_nothing_is_computed_where_all_is_padding() -> None:
-    # Two results beside the only element of a row: what is read for them lies to its left and right.
+    # Two results beside the only element of a row: what they read lies to its left and right.
     found, _, _ = modelled(
         "kernel k { in X : f32[40, 1] pad 0  in F : f32[1, 8]  out Y : f32[40, 2, 8] "
         "Y[h, w, k] += X[h, 2*w + s - 1] * F[s, k] }",

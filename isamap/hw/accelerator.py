@@ -203,13 +203,14 @@ class Toolchain:
     ``program`` are the flags that make a shared library and an executable.  ``runner`` is the
     argument list before the program's path (an emulator), or empty.  ``measure`` is that of a
     command that runs a program and counts its cycles, or empty; the description names it at
-    ``measure_at``, and it runs in the description's ``folder`` ('' for a shipped one: wherever the
-    caller is).  ``seconds`` are what one run by either may take.  ``start`` is C text of a program
-    without a C library, or empty: how it reads, writes, ends and begins.  ``headers`` are included,
-    ``prelude`` is C text put after them; ``includes`` are folders that have headers.  ``team`` is C
-    text that has functions executed by all cores in step, or empty.  Compilers are asked to repeat
-    the body of an innermost loop until it has ``unroll`` instructions; 0 asks for nothing.
-    ``tokens`` is how units that are queues are told to wait, where they wait for tokens.
+    ``measure_at``.  All commands are started in the description's ``folder`` ('' for a shipped one:
+    wherever the caller is).  ``seconds`` are what one run by either of the last two may take.
+    ``start`` is C text of a program without a C library, or empty: how it reads, writes, ends and
+    begins.  ``headers`` are included, ``prelude`` is C text put after them; ``includes`` are
+    folders that have headers.  ``team`` is C text that has functions executed by all cores in step,
+    or empty.  Compilers are asked to repeat the body of an innermost loop until it has ``unroll``
+    instructions; 0 asks for nothing.  ``tokens`` is how units that are queues are told to wait,
+    where they wait for tokens.
     """
 
     compiler: tuple[str, ...]

@@ -42,13 +42,13 @@ def runnable(accelerator: Accelerator) -> str | None:
     if toolchain is None:
         return f"{accelerator.name} has no toolchain"
     if toolchain.runner and not toolchain.measure:
-        if find_tool(toolchain.runner[0]) is None:
+        if find_tool(toolchain.runner[0], toolchain.folder) is None:
             missing = lacking(accelerator.features)
             cause = f"this CPU lacks {', '.join(missing)}, and " if missing else ""
             return f"{cause}the runner '{toolchain.runner[0]}' is not installed"
     elif not toolchain.measure and (missing := lacking(accelerator.features)):
         return f"this CPU lacks {', '.join(missing)}"
-    if find_tool(toolchain.compiler[0]) is None:
+    if find_tool(toolchain.compiler[0], toolchain.folder) is None:
         return f"the compiler '{toolchain.compiler[0]}' is not installed"
     return None
 
@@ -66,7 +66,7 @@ def remedy(accelerator: Accelerator) -> str:
     if toolchain is None:
         return ""
     words = (toolchain.compiler[:1], () if toolchain.measure else toolchain.runner[:1])
-    missing = [word for own in words for word in own if find_tool(word) is None]
+    missing = [word for own in words for word in own if find_tool(word, toolchain.folder) is None]
     return install_command(accelerator) if any(word in catalogue() for word in missing) else ""
 
 

@@ -12,14 +12,17 @@ def tools_folder() -> Path:
     That is ``$ISAMAP_TOOLS``, else ``isamap/tools`` in ``$XDG_DATA_HOME`` or ``~/.local/share``.
     """
     if given := os.environ.get("ISAMAP_TOOLS"):
-        return Path(given)
+        return Path(given).absolute()
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "isamap" / "tools"
 
 
-def find_tool(name: str) -> str | None:
-    """Return the path of a program, None if there is none."""
-    return _own(name) or shutil.which(name)
+def find_tool(name: str, folder: str = "") -> str | None:
+    """Return the path of a program, None if there is none.
+
+    What is named by a path is looked for in ``folder``.
+    """
+    return _own(name) or shutil.which(os.path.join(folder, name) if os.sep in name else name)
 
 
 def located(command: Sequence[str]) -> list[str]:

@@ -21,7 +21,7 @@ from isamap.pipeline.way import Choice, run_seconds
 from isamap.run.build import build_program, build_shared
 from isamap.run.counter import Counter
 from isamap.run.outcome import Crash
-from isamap.run.program import run_program
+from isamap.run.program import run_program, to_repeat
 from isamap.run.worker import Limits, Loaded, Worker
 from isamap.sim.run import SimulationFault, simulate
 
@@ -119,8 +119,11 @@ def _program(
     threads: int,
     clock: Clock,
 ) -> Execution:
+    run = (built, _source(result), result.accelerator, arrays, symbols, threads)
     with clock.stage("run"):
-        outcome = run_program(built, _source(result), result.accelerator, arrays, symbols, threads)
+        outcome = run_program(*run)
+    if isinstance(outcome, Crash) and outcome.command:
+        outcome = replace(outcome, command=to_repeat(*run))
     return Execution(
         "program",
         symbols=symbols,

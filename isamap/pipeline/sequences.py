@@ -28,10 +28,12 @@ class Sequences:
     def name(self, mapping: Mapping) -> str:
         """Return ``vmul + vadd`` where ``vadd`` takes what ``vmul`` computes before it.
 
-        Loads that only move are not named.  What cannot be computed is not named either.
+        Loads that only move are not named.  What cannot be computed is not named either.  Mappings
+        of one instruction may take different ones before it: those whose last tile is short, say.
         """
         matching = mapping.matching
-        key = matching.needle.name, matching.operands
+        tile = tuple(sorted(mapping.tile.items()))
+        key = matching.needle.name, matching.operands, matching.placements, tile
         if key not in self._names:
             before = [
                 name

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from isamap.diagnostics import ToolError, fail
 from isamap.emit.program import MAGIC
 from isamap.hw.accelerator import Accelerator
-from isamap.hw.tools import located
 from isamap.run.board import measured
 from isamap.run.build import require_toolchain
 from isamap.run.outcome import Crash
-from isamap.run.process import Finished, command_text, run_limited, signal_name
+from isamap.run.process import Finished, signal_name
+from isamap.run.program import by_runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +78,7 @@ def _run(
     if tools.measure:
         with tempfile.TemporaryDirectory(prefix="isamap-") as folder:
             return measured(accelerator, path, Path(folder) / "cycles", given, seconds)
-    command = [*located(tools.runner), str(path)]
-    try:
-        return run_limited(command, seconds, given), command_text(command)
-    except OSError as error:
-        message = f"cannot start {command[0]}: {error.strerror}"
-        raise ToolError(fail("E511", message)) from error
+    return by_runner(path, tools, given, seconds)
 
 
 def _input(batch: Batch) -> list[bytes]:

@@ -9,7 +9,6 @@ begins with the folder of the user's tools.
 
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from isamap.diagnostics import ToolError, fail
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.tools import located, tools_folder
-from isamap.run.build import require_toolchain
+from isamap.run.build import require_toolchain, started_in
 from isamap.run.outcome import Crash
 from isamap.run.process import Finished, command_text, run_limited
 from isamap.run.program import program_input, program_outcome
@@ -71,24 +70,6 @@ def count_run(
     return Counted(outputs, count)
 
 
-def to_repeat(
-    path: Path,
-    source: CSource,
-    accelerator: Accelerator,
-    arrays: Mapping[str, np.ndarray],
-    symbols: Mapping[str, int],
-    threads: int = 1,
-) -> str:
-    """Return the command that runs a program again, on copies that outlive this process."""
-    tools = require_toolchain(accelerator)
-    kept = Path(tempfile.mkdtemp(prefix="isamap-failed-"))
-    program = shutil.copy(path, kept / path.name)
-    (kept / "input").write_bytes(program_input(source, arrays, symbols, threads))
-    command = command_text([*located(tools.measure), str(program), str(kept / "cycles")])
-    there = f"cd {command_text([tools.folder])} && " if tools.folder else ""
-    return f"{there}{command} <{kept / 'input'} >{kept / 'output'}"
-
-
 def measured(
     accelerator: Accelerator, path: Path, count: Path, given: bytes, seconds: float | None = None
 ) -> tuple[Finished, str]:
@@ -100,8 +81,7 @@ def measured(
     """
     tools = require_toolchain(accelerator)
     command = [*located(tools.measure), str(path.resolve()), str(count)]
-    # What is named relative to the description is found.
-    folder = Path(tools.folder) if tools.folder else None
+    folder = started_in(tools)
     path_list = os.pathsep.join([str(tools_folder() / "bin"), os.environ.get("PATH", os.defpath)])
     environment = {"ISAMAP_MEASURE": PROTOCOL, "PATH": path_list}
     try:

@@ -109,7 +109,16 @@ def compiler_remarks(
         c_file.write_text(_whole(program_text(source), tools))
         made = [str(c_file), "-o", str(c_file.with_suffix(".run"))]
         flags = [*tools.flags, *options, *arguments]
-        return _compile([*located(tools.compiler), *made, *flags], timeout, c_file)
+        command = [*located(tools.compiler), *made, *flags]
+        return _compile(command, timeout, c_file, started_in(tools))
+
+
+def started_in(tools: Toolchain) -> Path | None:
+    """Return the folder in which the commands of a toolchain are started, None: where we are.
+
+    It is that of the description: what is named relative to it is found.
+    """
+    return Path(tools.folder) if tools.folder else None
 
 
 def _whole(text: str, tools: Toolchain) -> str:
@@ -138,8 +147,8 @@ def _build(
 ) -> Path:
     folders = [word for folder in tools.includes for word in ("-isystem", folder)]
     options = [*tools.flags, *folders, *kind]
-    key = "\0".join([text, name, suffix, *tools.compiler, *options])
-    home = (folder or _session_folder()) / hashlib.sha256(key.encode()).hexdigest()[:20]
+    key = "\0".join([text, name, suffix, tools.folder, *tools.compiler, *options])
+    home = (folder or _session_folder()).resolve() / hashlib.sha256(key.encode()).hexdigest()[:20]
     result = home / f"{name}{suffix or '.run'}"
     if result.exists():
         return result
@@ -154,15 +163,15 @@ def _build(
     partial = home / f"{result.name}.{mine}"
     # The text stands before the options, which may name libraries.
     command = [*located(tools.compiler), str(c_file), "-o", str(partial), *options]
-    _compile(command, timeout, c_file)
+    _compile(command, timeout, c_file, started_in(tools))
     partial.replace(result)
     return result
 
 
-def _compile(command: list[str], timeout: float, c_file: Path) -> str:
-    """Run a compiler, and return what it tells."""
+def _compile(command: list[str], timeout: float, c_file: Path, started: Path | None) -> str:
+    """Run a compiler in the folder of its description, and return what it tells."""
     try:
-        finished = run_limited(command, timeout, environment={"LC_ALL": "C"})
+        finished = run_limited(command, timeout, environment={"LC_ALL": "C"}, folder=started)
     except OSError as error:
         raise ToolError(
             fail(
@@ -173,26 +182,27 @@ def _compile(command: list[str], timeout: float, c_file: Path) -> str:
         ) from error
     if finished.code is None:
         message = f"the compiler took longer than {timeout:g} s"
-        raise ToolError(fail("E504", message, hint=_to_repeat(command, c_file)))
+        raise ToolError(fail("E504", message, hint=_to_repeat(command, c_file, started)))
     if finished.code:
         told = _shortened(finished.stderr) or f"it ended with status {finished.code}"
         raise ToolError(
             fail(
                 "E505",
                 f"the compiler refuses the emitted C: {told}",
-                hint=_to_repeat(command, c_file),
+                hint=_to_repeat(command, c_file, started),
             )
         )
     return finished.stderr
 
 
-def _to_repeat(command: list[str], c_file: Path) -> str:
+def _to_repeat(command: list[str], c_file: Path, started: Path | None) -> str:
     """Return the command that fails, on a copy of the C that outlives this process."""
     kept = Path(tempfile.mkdtemp(prefix="isamap-failed-")) / c_file.name
     shutil.copy(c_file, kept)
     output = command[command.index("-o") + 1]
     shown = {str(c_file): str(kept), output: os.devnull}
-    return f"to repeat: {command_text([shown.get(word, word) for word in command])}"
+    words = [shown.get(word, word) for word in command]
+    return f"to repeat: {command_text(words, started)}"
 
 
 def _shortened(text: str, lines: int = 30) -> str:

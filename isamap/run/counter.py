@@ -17,9 +17,10 @@ import numpy as np
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.run.arguments import check_arrays
-from isamap.run.board import WHAT, count_run, to_repeat
+from isamap.run.board import WHAT, count_run
 from isamap.run.build import require_toolchain
 from isamap.run.outcome import Crash
+from isamap.run.program import to_repeat
 
 _SHARE, _CLEAR = 2, 20
 """Where counts differ, computing takes so many times what the rest does, and its variation."""

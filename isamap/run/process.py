@@ -19,9 +19,10 @@ class Finished:
     stderr: str
 
 
-def command_text(command: Sequence[str]) -> str:
-    """Return a command as one would type it."""
-    return shlex.join(command)
+def command_text(command: Sequence[str], folder: Path | None = None) -> str:
+    """Return a command as one would type it, in whichever folder it is to be started."""
+    there = f"cd {shlex.quote(str(folder))} && " if folder else ""
+    return there + shlex.join(command)
 
 
 def run_limited(

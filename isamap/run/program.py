@@ -1,6 +1,8 @@
 """Running a program that computes once, through the description's runner (an emulator, or none)."""
 
+import shutil
 import struct
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,10 +11,10 @@ import numpy as np
 from isamap.diagnostics import ToolError, fail
 from isamap.emit.program import BAD_INPUT, MAGIC, NO_MEMORY
 from isamap.emit.source import CSource
-from isamap.hw.accelerator import Accelerator
+from isamap.hw.accelerator import Accelerator, Toolchain
 from isamap.hw.tools import located
 from isamap.run.arguments import check_arrays
-from isamap.run.build import require_toolchain
+from isamap.run.build import require_toolchain, started_in
 from isamap.run.outcome import Crash
 from isamap.run.process import Finished, command_text, run_limited, signal_name
 from isamap.run.protocol import shape_of
@@ -34,19 +36,54 @@ def run_program(
     """
     tools = require_toolchain(accelerator)
     check_arrays(source, arrays, symbols)
-    command = [*located(tools.runner), str(path)]
     limit = tools.seconds if seconds is None else seconds
+    given = program_input(source, arrays, symbols, threads)
+    finished, command = by_runner(path, tools, given, limit)
+    return program_outcome(finished, source, symbols, limit, command)
+
+
+def to_repeat(
+    path: Path,
+    source: CSource,
+    accelerator: Accelerator,
+    arrays: Mapping[str, np.ndarray],
+    symbols: Mapping[str, int],
+    threads: int = 1,
+) -> str:
+    """Return the command that runs a program again, on copies that outlive this process.
+
+    It is run by the measuring command if there is one, else by the runner.
+    """
+    tools = require_toolchain(accelerator)
+    kept = Path(tempfile.mkdtemp(prefix="isamap-failed-"))
+    program = str(shutil.copy(path, kept / path.name))
+    (kept / "input").write_bytes(program_input(source, arrays, symbols, threads))
+    first = tools.measure or tools.runner
+    words = [*located(first), program, *([str(kept / "cycles")] if tools.measure else [])]
+    command = command_text(words, started_in(tools) if first else None)
+    return f"{command} <{kept / 'input'} >{kept / 'output'}"
+
+
+def by_runner(path: Path, tools: Toolchain, given: bytes, limit: float) -> tuple[Finished, str]:
+    """Run a program through the runner, if there is one; return how it ended, and the command.
+
+    ``given`` is the program's standard input.  ToolError if the runner cannot be started.
+    """
+    command = [*located(tools.runner), str(path.resolve())]
+    folder = started_in(tools) if tools.runner else None
     try:
-        finished = run_limited(command, limit, program_input(source, arrays, symbols, threads))
+        return run_limited(command, limit, given, folder=folder), command_text(command, folder)
     except OSError as error:
+        where = f", started in {folder}" if folder else ""
         raise ToolError(
             fail(
                 "E511",
                 f"cannot start {command[0]}: {error.strerror}",
-                hint="it is the runner of the description's toolchain" if tools.runner else None,
+                hint=f"it is the runner of the description's toolchain{where}"
+                if tools.runner
+                else None,
             )
         ) from error
-    return program_outcome(finished, source, symbols, limit, command_text(command))
 
 
 def program_outcome(

@@ -47,11 +47,12 @@ class Order:
     def __init__(self) -> None:
         self.count: Known = {}
         self.known: dict[str, Known] = {}
+        self.met: Known = {}
         self.posted: dict[str, list[Known]] = {}
 
     def post(self, unit: str, channel: str) -> None:
         """Take note of a token: what ``unit`` was given is done then, and what it knows holds."""
-        news = {**self.known.get(unit, {}), unit: self.count.get(unit, 0)}
+        news = {**self._known(unit), unit: self.count.get(unit, 0)}
         self.posted.setdefault(channel, []).append(news)
 
     def wait(self, unit: str, channel: str, behind: int) -> None:
@@ -61,9 +62,13 @@ class Order:
             self._learn(unit, posted[len(posted) - 1 - behind])
 
     def meet(self) -> None:
-        """Have all units know that all is done so far: the host waits for them."""
-        for unit in {HOST, *self.count, *self.known}:
-            self._learn(unit, self.count)
+        """Have all units know that all is done so far: the host waits for them.
+
+        That holds for a unit that begins later, too.
+        """
+        self.met = dict(self.count)
+        for unit in self.known:
+            self._learn(unit, self.met)
 
     def start(self, unit: str) -> int:
         """Return the number of a unit's next instruction, from 1."""
@@ -72,7 +77,7 @@ class Order:
 
     def check(self, unit: str, history: History, where: Values, write: bool, what: str) -> None:
         """LoweredFault if another unit may still write what is touched, or read what is written."""
-        known = self.known.setdefault(unit, {})
+        known = self._known(unit)
         tables = [("writes", history.wrote), *([("reads", history.read)] if write else [])]
         for doing, table in tables:
             for other, numbers in table.items():
@@ -88,6 +93,10 @@ class Order:
         history.of(history.wrote if write else history.read, unit)[where] = number
 
     def _learn(self, unit: str, news: Mapping[str, int]) -> None:
-        own = self.known.setdefault(unit, {})
+        own = self._known(unit)
         for other, number in news.items():
             own[other] = max(own.get(other, 0), number)
+
+    def _known(self, unit: str) -> Known:
+        """Return what a unit knows, which begins with what was done when all met last."""
+        return self.known.setdefault(unit, dict(self.met))

@@ -204,6 +204,19 @@ def test_a_copy_of_the_host_is_waited_for_without_tokens() -> None:
     assert run(lowered).outputs["Y"].tolist() == [0] * 16
 
 
+def test_a_unit_that_begins_after_a_copy_of_the_host_knows_what_was_done_before() -> None:
+    arrays = (
+        Array("A", "in", S8, const(16)),
+        Array("T", "out", S8, const(16)),
+        Array("Y", "out", S8, const(16)),
+    )
+    copy = Copy((("n", const(16)),), "T", var("n"), "A", var("n"))
+    body = (Scope((ACC,), (clear(), copy, store())),)
+    lowered = with_tokens(place_fragments(LoweredKernel("k", (), arrays, body), MACHINE), MACHINE)
+    assert not list(tokens(lowered.body))
+    assert run(lowered).outputs["Y"].tolist() == [0] * 16
+
+
 def test_interlocked_machines_have_no_tokens() -> None:
     text = """kernel mm { in A : s8[16, 64]  in B : s8[64, 16]  out C : s32[16, 16]
       C[i, j] += s32(A[i, k]) * s32(B[k, j]) }"""

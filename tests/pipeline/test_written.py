@@ -12,6 +12,7 @@ from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
 from isamap.pipeline.result import Result
 from isamap.pipeline.schedule_text import schedule_text
+from isamap.pipeline.sequences import Sequences
 from isamap.schedule.reader import parse_schedule
 from isamap.schedule.schedule import Level
 from isamap.schedule.written import WrittenSchedule
@@ -195,3 +196,24 @@ def test_a_found_schedule_is_had_again_without_the_search() -> None:
     again = map_kernel(MM, MACHINE, Options(schedule=written(isamap.schedule_text(found))))
     assert again.schedule == found.schedule
     assert again.c == found.c
+
+
+def test_each_mapping_is_named_by_its_own_instructions_and_found_by_that_name() -> None:
+    own = kernel(
+        """kernel narrow(H = 8, K = 11) {
+  in  R : s8[H, K]
+  in  S : f32[H, K]
+  out Y : s8[H, K]
+  Y[h, k] = sat[s8](S[h, k] + f32(R[h, k]))
+}"""
+    )
+    sequences = Sequences(own, MACHINE)
+    (statement,) = map_kernel(own, MACHINE).statements
+    mappings = [m for m in statement.mappings if m.matching.needle.name == "vstore_xmm_s8"]
+    names = {(m.tile["h"], m.tile["k"]): sequences.name(m) for m in mappings}
+    short = "vmaskloadcvt_f32_s8 + vadd_f32 + vsat_f32_s8 + vstore_xmm_s8"
+    assert names[4, 4] == short.replace("vmaskload", "vload")
+    assert names[1, 11] == short
+    found = mapped(own, f"schedule narrow {{ Y {{\n instruction {short}\n }} }}")
+    used = found.schedule.statements[0].mapping
+    assert sequences.name(used) == short

@@ -11,18 +11,20 @@ from click.testing import CliRunner
 from hypothesis import settings
 
 from isamap.cli.group import group
-from isamap.diagnostics import HardwareError, ToolError
+from isamap.diagnostics import HardwareError, Source, ToolError
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.faults import Fault, faults_of, recorded_faults
 from isamap.hw.load import load_hardware, shipped_names
 from isamap.hw.native import runnable
 from isamap.ir.numeric import Numeric
+from isamap.targets.probe.arrays import elements, span_of
 from isamap.targets.probe.deviation import deviation_of
-from isamap.targets.probe.extents import combinations
+from isamap.targets.probe.extents import combinations, largest
 from isamap.targets.probe.finding import Finding
 from isamap.targets.probe.probe import probe
 from isamap.targets.state import emulated as emulated_targets
 from isamap.targets.test import check_target, every
+from isamap.text.load import parse_instructions
 
 ROOT = Path(__file__).parents[2]
 SETS = max(100, settings().max_examples // 2)
@@ -217,6 +219,30 @@ def test_every_partial_count_and_pitches_are_tried() -> None:
     assert all(c["P"] >= c["n"] for c in parts)
     assert any(c["P"] == c["n"] for c in parts)
     assert any(c["P"] > c["n"] + 8 for c in parts)
+
+
+@pytest.mark.parametrize(
+    ("pitches", "strides"),
+    [("P, Q", "[P, Q]"), ("P, Q", "[Q, P]"), ("P", "[1, P]"), ("P", "[P, 1]")],
+)
+def test_elements_do_not_overlap_at_any_pitches(pitches: str, strides: str) -> None:
+    text = f"""
+        instruction put(rows in 1..4, cols in 1..6, {pitches}) {{
+          in r : f32[3, 5] @ acc    out m : f32[rows, cols] @ memory strides {strides}
+          for i in 0..rows    for j in 0..cols
+          m[i, j] = r[i, j]
+        }}"""
+    machine = load_hardware("gemm16")
+    (put,) = parse_instructions(Source("put", text), frozenset(s.name for s in machine.storages))
+    store = replace(machine.entry("acc_put_f32"), instruction=put)
+    most = largest(store)
+    tried = combinations(store, np.random.default_rng(0))
+    assert len(tried) == 3 * 5
+    for symbols in tried:
+        found = np.zeros((1, span_of(put.places[1], symbols)), bool)
+        elements(found, put.places[1], symbols)[...] = True
+        assert found.sum() == symbols["rows"] * symbols["cols"]
+        assert all(symbols[name] <= most[name] for name in symbols)
 
 
 def test_operands_are_the_same_for_the_same_seed() -> None:

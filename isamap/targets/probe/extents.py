@@ -1,7 +1,7 @@
 """Values of the extents that a use of an instruction chooses: partial counts, strides."""
 
 from collections.abc import Mapping
-from itertools import islice, product
+from itertools import product
 
 import numpy as np
 
@@ -37,9 +37,7 @@ def largest(entry: Entry) -> dict[str, int]:
     """Return extents that are no smaller than those of any combination."""
     instruction = entry.instruction
     chosen = {e.name: e.range[1] - 1 for e in instruction.extents if e.value is None and e.range}
-    pitches = [e.name for e in instruction.extents if e.value is None and not e.range]
-    most = {name: _row(instruction, name, chosen) + _FAR + _SEARCHED for name in pitches}
-    return {**chosen, **most}
+    return _with_pitches(instruction, chosen, _FAR + _SEARCHED)
 
 
 def combinations(entry: Entry, generator: np.random.Generator) -> list[dict[str, int]]:
@@ -75,15 +73,31 @@ def _pitched(entry: Entry, chosen: Mapping[str, int], gap: int) -> dict[str, int
 
     None if the constraints do not hold then.
     """
-    values = dict(chosen)
-    pitches = [e.name for e in entry.instruction.extents if e.value is None and not e.range]
-    for name in pitches:
-        values[name] = _row(entry.instruction, name, values) + gap
-    for more in range(_SEARCHED if pitches else 1):
-        tried = {**values, **{name: values[name] + more for name in pitches}}
+    pitched = len(chosen) < len(free(entry.instruction))
+    for more in range(_SEARCHED if pitched else 1):
+        tried = _with_pitches(entry.instruction, chosen, gap + more)
         if _permitted(entry, tried):
             return tried
     return None
+
+
+def _with_pitches(instruction: Instruction, chosen: Mapping[str, int], gap: int) -> dict[str, int]:
+    """Return extents with pitches: each leaves a gap behind what lies inside it.
+
+    Those of inner dimensions come first, as they decide how far a row reaches.
+    """
+    values = dict(chosen)
+    pitches = [e.name for e in instruction.extents if e.value is None and not e.range]
+    for name in sorted(pitches, key=lambda name: _depth(instruction, name), reverse=True):
+        values[name] = _row(instruction, name, values) + gap
+    return values
+
+
+def _depth(instruction: Instruction, pitch: str) -> int:
+    """Return the innermost dimension of which it is the pitch."""
+    strides = (o.strides or () for o in instruction.places)
+    found = (at for dims in strides for at, s in enumerate(dims) if pitch in s.names)
+    return max(found, default=-1)
 
 
 def _permitted(entry: Entry, chosen: Mapping[str, int]) -> bool:
@@ -97,13 +111,16 @@ def _permitted(entry: Entry, chosen: Mapping[str, int]) -> bool:
 
 
 def _row(instruction: Instruction, pitch: str, chosen: Mapping[str, int]) -> int:
-    """Return the least pitch at which elements do not overlap."""
+    """Return the least pitch at which elements do not overlap, by the pitches that are chosen."""
     values = {e.name: e.value for e in instruction.extents if e.value is not None} | dict(chosen)
     least = 1
     for operand in instruction.places:
         strides: tuple[Index, ...] = operand.strides or ()
-        for at, stride in enumerate(strides):
-            if pitch in stride.names:
-                inner = islice(operand.shape, at + 1, None)
-                least = max(least, int(np.prod([e.evaluate(values) for e in inner], dtype=int)))
+        if any(pitch in stride.names for stride in strides):
+            reach = 1 + sum(
+                (int(extent.evaluate(values)) - 1) * int(stride.evaluate(values))
+                for extent, stride in zip(operand.shape, strides, strict=True)
+                if values.keys() >= set(stride.names)
+            )
+            least = max(least, reach)
     return least

@@ -454,9 +454,15 @@ def _no_mapping(
         ),
     ]
     addition = ", or extend the description by it," if accelerator.queues != "tokens" else ""
+    text = f"nothing on {accelerator.name} computes the statement that writes {target}"
+    if found:
+        text = (
+            f"what matches the statement that writes {target} cannot be made into code for "
+            f"{accelerator.name}"
+        )
     return Diagnostic(
         "E301",
-        f"nothing on {accelerator.name} computes the statement that writes {target}",
+        text,
         enumeration.statement.span,
         hint="'isamap explain' says more and tries changes; map on portable_c"
         f"{addition} to run it as scalar C",

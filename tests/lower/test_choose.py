@@ -1,7 +1,10 @@
 """Which instruction computes a statement, where several can, and whether its block fits."""
 
+from dataclasses import replace
+
 import pytest
 
+from isamap.diagnostics import NoMappingError
 from isamap.ir.nodes import Kernel
 from isamap.lower.capacity import peak_use
 from isamap.pipeline.mapped import map_kernel
@@ -69,3 +72,18 @@ def test_better_loops_for_a_sequence_are_those_of_one_instruction_too() -> None:
 def test_branches_that_are_foreseen_keep_nothing_from_running_beside_them() -> None:
     with_branches, without = (mapped(convolution(28, 128, padded)) for padded in (True, False))
     assert with_branches.estimate.busy < 1.1 * without.estimate.busy
+
+
+def test_what_matches_and_cannot_be_made_into_code_is_told_apart_from_what_does_not() -> None:
+    machine = load_hardware("gemm16")
+    bare = replace(machine, entries=tuple(e for e in machine.entries if e.name.startswith("gemm")))
+    text = """kernel product(M = 40) { in A : s8[M, M]  in B : s8[M, M]  out C : s32[M, M]
+      C[i, j] += s32(A[i, k]) * s32(B[k, j]) }"""
+    with pytest.raises(NoMappingError) as raised:
+        map_kernel(parse_module(text).kernels[0], bare, Options())
+    (told,) = raised.value.diagnostics
+    assert told.code == "E301"
+    assert told.message == (
+        "what matches the statement that writes C cannot be made into code for gemm16"
+    )
+    assert any(note.message.startswith("gemm") for note in told.notes)

@@ -13,7 +13,7 @@ works on.  The others are the caches and scratchpads beyond it.
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil, inf, prod
 
 import numpy as np
 
@@ -72,11 +72,16 @@ def model_of(
     ranges = tuple(max(1, extents[v]) for v in names) or (1,)
     operands, touched = _operands(mapping, buffers, names, ranges, extents, packed)
     nest = Nest(ranges, operands, tuple(block[v] for v in names) or (1,))
-    share = useful_share(mapping, buffers, extents)
-    limits = _limits(mapping, accelerator, extents, block, share)
+    limits = _limits(
+        mapping, accelerator, extents, block, useful_share(mapping, buffers, extents, unknown=0.0)
+    )
     room = float(held(nest, [np.array([float(step)]) for step in nest.steps])[0])
     memories, fills, sizes = _memories(mapping, accelerator, block, room)
-    rate = prod(map(float, ranges)) / max(limits.values())
+    work = max(limits.values())
+    if not work:  # not known, or there is nothing but padding to read
+        share = useful_share(mapping, buffers, extents, unknown=1.0)
+        work = max(_limits(mapping, accelerator, extents, block, share).values())
+    rate = prod(map(float, ranges)) / work if work else inf
     return Modelled(nest, Machine(memories, rate, block=True), fills, sizes, limits, touched)
 
 

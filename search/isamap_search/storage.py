@@ -80,6 +80,7 @@ def open_storage(place: Place) -> BaseStorage:
         return InMemoryStorage()
     try:
         place.path.parent.mkdir(parents=True, exist_ok=True)
+        _check_ends(place.path)
         return JournalStorage(JournalFile(place.path))
     except OSError as error:
         text = f"cannot keep the study in '{place.path}': {error.strerror}"
@@ -87,6 +88,18 @@ def open_storage(place: Place) -> BaseStorage:
     except (ValueError, KeyError, TypeError, AssertionError) as error:  # what Optuna raises
         text = f"'{place.path}' holds no study: it is not a journal that Optuna wrote"
         raise ArgumentsError(fail("E739", text, hint="--study FILE names another")) from error
+
+
+def _check_ends(path: Path) -> None:
+    """Raise ValueError where a file is no journal by its first letter or its last whole line.
+
+    Optuna looks at the others, and would fail over the last one once something follows it; a part
+    of a line, which the next writer cuts off, is that of an entry.
+    """
+    with locked(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
+        *whole, torn = file.read().split(b"\n")
+    if torn[:1] not in (b"", b"{") or (whole and not isinstance(json.loads(whole[-1]), dict)):
+        raise ValueError("no entry of a journal")
 
 
 def _database(url: str) -> BaseStorage:

@@ -121,11 +121,24 @@ def test_another_kernels_study_is_refused(tmp_path: Path) -> None:
         search(model(), Budget(trials=2), 0, Bench(), several)
 
 
-@pytest.mark.parametrize("content", ["no journal\n", "{}\n", '{"op_code": 99}\n', "[]\n\n"])
-def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / "study").write_text(content + content)
+@pytest.mark.parametrize("lines", [1, 2])
+@pytest.mark.parametrize(
+    "content", ["no journal\n", "no journal", "{}\n", '{"op_code": 99}\n', "[]\n\n", "3\n"]
+)
+def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str, lines: int) -> None:
+    (tmp_path / "study").write_text(content * lines)
     with pytest.raises(ArgumentsError, match="holds no study"):
         open_storage(Place(path=tmp_path / "study"))
+    assert (tmp_path / "study").read_text() == content * lines
+
+
+def test_a_journal_whose_last_line_is_damaged_is_refused(tmp_path: Path) -> None:
+    place = Place(path=tmp_path / "study")
+    search(model(), Budget(trials=2), 0, Bench(), Plan(place=place))
+    with (tmp_path / "study").open("ab") as journal:
+        journal.write(b"\0\0\0\n")
+    with pytest.raises(ArgumentsError, match="holds no study"):
+        search(model(), Budget(trials=4), 0, Bench(), Plan(place=place))
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

@@ -35,12 +35,15 @@ class JournalFile(JournalFileBackend):
         self._path = path
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Write entries, one a line."""
+        """Write entries, one a line; StorageInternalError where that is not possible any more."""
         text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
-        with locked(self._path) as descriptor:
-            _cut_torn_line(descriptor)
-            append(descriptor, text.encode())
-            os.fsync(descriptor)
+        try:
+            with locked(self._path) as descriptor:
+                _cut_torn_line(descriptor)
+                append(descriptor, text.encode())
+                os.fsync(descriptor)
+        except OSError as error:
+            raise StorageInternalError(error.strerror or type(error).__name__) from error
 
 
 @contextmanager
@@ -132,6 +135,7 @@ def close(storage: BaseStorage) -> None:
 
 def failed(place: Place, error: Exception) -> ToolError:
     """Return the error for a storage that does not answer."""
-    told = str(error.__cause__ or error).strip().splitlines()
+    cause = error.__cause__
+    told = str(error if isinstance(cause, OSError) else cause or error).strip().splitlines()
     text = f"the storage {place} fails: {told[0] if told else type(error).__name__}"
     return ToolError(fail("E743", text, hint="what was measured is kept; run the same again"))

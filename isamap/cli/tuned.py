@@ -58,9 +58,11 @@ def _limits(limits: Limits) -> list[str]:
         text += " at the description's clock"
     lines = _lines(text)
     if limits.optimum and limits.lowest:
+        # Equal sums that were added in another order may differ by a rounding.
+        above = max(0.0, limits.optimum / limits.lowest - 1)
         lines += _lines(
             " " * 10 + f"chains of tiles, nothing hidden: {short(limits.optimum)} cycles, "
-            f"proved, {limits.optimum / limits.lowest - 1:.1%} above what none undercuts"
+            f"proved, {above:.1%} above what none undercuts"
         )
     return lines
 

@@ -47,7 +47,8 @@ class Storage:
     once in each call, that is 0 where they cannot be used; ``enter`` and ``leave`` are statements
     that each thread executes before it uses them and after; ``function`` are attributes
     of the functions that use them.  Blocks that
-    are chosen by rule leave ``spare`` registers to the compiler.
+    are chosen by rule leave ``spare`` registers to the compiler.  Where they are ``renamed`` by the
+    core, one may be loaded again while calls still use what it held.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Storage:
     leave: str = ""
     function: tuple[str, ...] = ()
     spare: int = 0
+    renamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

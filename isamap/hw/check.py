@@ -21,7 +21,7 @@ _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
         frozenset({"count", "bits"}),
         frozenset(
             {"within", "types", "latency", "read", "write", "numbered", "permit", "enter", "leave"}
-            | {"function", "spare"}
+            | {"function", "spare", "renamed"}
         ),
     ),
     "scratchpad": (

@@ -260,6 +260,7 @@ def _storage(document: Document, name: str, model: StorageModel) -> Storage:
         prefetch=model.prefetch,
         fence=model.fence,
         spare=model.spare or 0,
+        renamed=model.renamed,
         numbered=model.numbered,
         permit=model.permit.strip(),
         enter=model.enter.strip("\n"),

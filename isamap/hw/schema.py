@@ -251,6 +251,10 @@ class StorageModel(Model):
     spare: Count | None = Field(
         None, description="registers: how many of them blocks chosen by rule leave to the compiler"
     )
+    renamed: Flag = Field(
+        False,
+        description="registers: one may be loaded again while its last value is still being used",
+    )
     numbered: Flag = Field(
         False, description="registers: no C variables; templates get numbers, from 0 to count - 1"
     )

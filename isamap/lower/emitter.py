@@ -104,7 +104,8 @@ class Emitter:
             assert step.otherwise is not None
             return self.make(step.otherwise, position, stem)
         operands, symbols = self._inputs(step, position, stem)
-        cuts = self._cuts(step, position)
+        # Of fragments that lie at one place, others may be cut, or others of their elements.
+        cuts = () if self._cuts(step, position) == () else self._borders(step, position)
         key = (step.entry.name, step.target, tuple(operands), symbols, guards, cuts)
         if key not in self.known:
             register = self.register(step.fragment, stem)
@@ -205,15 +206,27 @@ class Emitter:
     def _cuts(self, step: Step, position: Position) -> tuple[Index, ...] | None:
         """Return what must hold for all elements to be such; None if that never holds."""
         live = {v: position.live[v] for v in laid_out(step.fragment) & position.live.keys()}
-        moved = {v: position.origin[v] + var(v) for v in live}
         cuts: tuple[Index, ...] = ()
-        for reference in _guarded(step):
-            for guard in guards_of(reference, step.fragment)[0]:
-                low, _ = box(guard.substitute(moved), live)
-                if low is None:
-                    return None
-                cuts += (low,)
+        for border in self._borders(step, position):
+            low, _ = box(border, live)
+            if low is None:
+                return None
+            cuts += (low,)
         return position.undecided(cuts)
+
+    def _borders(self, step: Step, position: Position) -> tuple[Index, ...]:
+        """Return what is not negative for those elements of a fragment that its buffer has.
+
+        The variables are those that are laid out in the fragment, from 0.
+        """
+        moved = {
+            v: position.origin[v] + var(v) for v in laid_out(step.fragment) if v in position.live
+        }
+        return tuple(
+            guard.substitute({**position.origin, **moved})
+            for reference in _guarded(step)
+            for guard in guards_of(reference, step.fragment)[0]
+        )
 
     def _call(
         self,

@@ -77,11 +77,11 @@ def model_of(
     )
     room = float(held(nest, [np.array([float(step)]) for step in nest.steps])[0])
     memories, fills, sizes = _memories(mapping, accelerator, block, room)
-    work = max(limits.values())
-    if not work:  # not known, or there is nothing but padding to read
+    computing = max(limits.values())
+    if not computing:  # not known, or all calls would take padding: none is made, in no time
         share = useful_share(mapping, buffers, extents, unknown=1.0)
-        work = max(_limits(mapping, accelerator, extents, block, share).values())
-    rate = prod(map(float, ranges)) / work if work else inf
+        computing = max(_limits(mapping, accelerator, extents, block, share).values())
+    rate = prod(map(float, ranges)) / computing if computing else inf
     return Modelled(nest, Machine(memories, rate, block=True), fills, sizes, limits, touched)
 
 

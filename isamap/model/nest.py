@@ -73,7 +73,8 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Memories, innermost (registers) first, and iterations computed a cycle at best.
+    """Memories, innermost (registers) first, and iterations computed a cycle at best (``rate``),
+    infinitely many where nothing is computed.
 
     Where the first one holds a ``block``, its tile is one unit of each dimension, which fits.
     ``exposed`` is the part of transfers that takes time of its own beside computing; what

@@ -22,6 +22,7 @@ from isamap.schedule.copied import pack_aliased, pack_reused, pack_scattered
 from isamap.schedule.cut import cut
 from isamap.schedule.flows import Flow, early_flows
 from isamap.schedule.inside import copied_inside
+from isamap.schedule.lines import paired
 from isamap.schedule.schedule import Early, Level, StatementSchedule, Treatment
 from isamap.schedule.shape import (
     Shape,
@@ -33,7 +34,7 @@ from isamap.schedule.shape import (
 )
 from isamap.schedule.supply import Supply, supply
 from isamap.schedule.threads import share
-from isamap.schedule.treatment import Treatments, inputs
+from isamap.schedule.treatment import Treatments, by_operand, inputs
 
 CALLS_IN_BODY = 128
 """Calls of one unrolled body: more of them fill the instruction cache and the compiler's time."""
@@ -87,6 +88,10 @@ def with_levels(
     accelerator: Accelerator,
 ) -> StatementSchedule:
     """Return a schedule of these loops; where to pack and what to ask for ahead is by the rules."""
+    single = first_early(shape, block_of(shape, levels), levels, chosen, far, accelerator)
+    kinds = by_operand(shape.mapping, chosen)
+    made = {operand: treatments.instructions(operand, own) for operand, own in kinds.items()}
+    levels = paired(shape, levels, single, far, made, accelerator)
     inside = copied_inside(shape, levels, chosen, treatments)
     block = block_of(shape, levels)
     early = first_early(shape, block, levels, chosen, far, accelerator)
@@ -209,13 +214,15 @@ def _score(
     loads = 0.0
     fragments: dict[str, int] = {}
     resident: dict[str, list[int]] = {}
+    single = entry.length == 1 and not isinstance(entry, Composed)
     for operand, _ in brought(shape.mapping.matching):
         each = fragments_by_access(shape, operand, block)
         count = fragments[operand] = max(sum(each), 1)
         loads += count * come.costs[operand]
         place = shape.mapping.matching.needle.operand(operand).storage or ""
         resident.setdefault(place, []).extend(_held(each, calls) if len(each) > 1 else [count])
-    if not _fits(shape, block, accelerator, resident):
+        single = single and come.instructions[operand] <= 1
+    if not _fits(shape, block, accelerator, resident, single):
         return None
     throughput = max(float(entry.throughput), come.busiest(entry.busy, calls, fragments))
     chained = float(entry.latency) / results
@@ -243,11 +250,13 @@ def _fits(
     block: dict[str, int],
     accelerator: Accelerator,
     resident: Dict[str, list[int]],
+    single: bool,
 ) -> bool:
     """Return whether the storages hold a block's results and its fragments, ``resident`` of each.
 
     One operand streams through a register or two, if it has as many fragments; the others stay for
-    the whole block.
+    the whole block.  One is enough where the core renames registers and every call and load
+    is a ``single`` instruction, with nothing in between.
     """
     needle = shape.mapping.matching.needle
     results = prod(block[v] for v in shape.outputs)
@@ -258,8 +267,9 @@ def _fits(
         storage = accelerator.storage(name)
         if storage.kind == "scratchpad" and _bytes(shape, block, name) > (storage.size or 0):
             return False
-        streamed = min(max(counts), 2 if len(counts) > 1 or results > 1 else 1)
         file, each = accelerator.register_file(storage)
+        two = (len(counts) > 1 or results > 1) and not (single and file.renamed)
+        streamed = min(max(counts), 2 if two else 1)
         held = (sum(counts) - max(counts) + streamed) * each
         need[file.name] = need.get(file.name, 0) + held
     for operand in needle.entry.scratch if isinstance(needle.entry, Composed) else ():

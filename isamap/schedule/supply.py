@@ -16,8 +16,9 @@ from isamap.schedule.treatment import Treatments, by_operand
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """Cycles of making a fragment of each operand, in all and by unit; lines that push each other
-    out, pages walked side by side, and what comes from far away.
+    """Cycles of making a fragment of each operand, in all and by unit, and in how many machine
+    instructions; lines that push each other out, pages walked side by side, and what comes from
+    far away.
 
     Where nothing is reduced, what streams by drives out of the first cache what is read ``again``
     for each row.
@@ -25,6 +26,7 @@ class Supply:
 
     costs: Dict[str, float]
     busy: Dict[str, Dict[str, float]]
+    instructions: Dict[str, int]
     crowd: Crowding
     walks: Walks
     far: tuple[Flow, ...]
@@ -69,9 +71,10 @@ def supply(
     kinds = by_operand(shape.mapping, chosen)
     costs = {operand: treatments.own_cost(operand, own) for operand, own in kinds.items()}
     busy = {operand: treatments.busy(operand, own) for operand, own in kinds.items()}
+    made = {operand: treatments.instructions(operand, own) for operand, own in kinds.items()}
     far = flows(shape, chosen, accelerator, treatments, order)
     streaming = far and not shape.reductions
     again = driven_out(shape, chosen, accelerator, treatments) if streaming else ()
     crowd = crowding(shape, chosen, accelerator, treatments)
     walked = walks(shape, chosen, accelerator, treatments, far)
-    return Supply(costs, busy, crowd, walked, far, again)
+    return Supply(costs, busy, made, crowd, walked, far, again)

@@ -13,6 +13,7 @@ from isamap.mapping.fragments.fit import fit, fit_or_why
 from isamap.mapping.fragments.fragment import Aside, Fragment, Reference
 from isamap.mapping.fragments.layout import direct, padded
 from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.steps import Step
 from isamap.mapping.fragments.unreachable import missing
 from isamap.mapping.laws.filler import fillers_of
 from isamap.mapping.laws.problem import Problem, problem
@@ -206,12 +207,22 @@ class Treatments:
 
     def busy(self, operand: str, kinds: tuple[Treatment, ...]) -> dict[str, float]:
         """Return the cycles for which making one whole fragment occupies each unit."""
+        step = self._step(operand, kinds)
+        return {} if step is None else step.busy
+
+    def instructions(self, operand: str, kinds: tuple[Treatment, ...]) -> int:
+        """Return how many machine instructions make one whole fragment."""
+        step = self._step(operand, kinds)
+        return 0 if step is None else step.instructions
+
+    def _step(self, operand: str, kinds: tuple[Treatment, ...]) -> Step | None:
+        """Return what makes a whole fragment, None for one that is used where it lies."""
         references = self._read(operand, kinds[0] if kinds else "direct")
         wanted = self._fragment(operand, frozenset()) or dense_fragment(self.mapping, operand)
         if wanted is None or references is None or self._is_in_place(wanted):
-            return {}
-        step = self.producers.make(self.mapping.matching.bound(operand), wanted, references)
-        return {} if step is None else step.busy
+            return None
+        made = self.producers.make(self.mapping.matching.bound(operand), wanted, references)
+        return made if isinstance(made, Step) else None
 
     def whole_cost(self, operand: str, kind: Treatment) -> float | None:
         """Return the cycles of making one whole fragment, or None if some cannot be made."""

@@ -36,6 +36,11 @@ ROWS = """kernel rows(C = 3, H = 5, W = {width}) {{
   in X : f32[C, H, W] pad 0  in F : f32[C, 3]  out Y : f32[C, H, W]
   Y[c, h, w] += X[c, h, w + s - 1] * F[c, s]
 }}"""
+NARROW = """kernel narrow(H = 8, W = {width}, C = 2, R = {r}, S = {s}) {{
+  in X : f32[H, {columns}, C] pad 0  in F : f32[R, S, C]  out Y : f32[H, W, C]
+  for h in 0..H  for w in 0..W  for r in 0..R  for s in 0..S
+  Y[h, w, c] += X[h + r - {up}, w + s - {left}, c] * F[r, s, c]
+}}"""
 WINDOW = """kernel window{permit} {{
   in X : {dtype}[9, 9, 5] pad {pad}  in F : {dtype}[3, 3, 5, 32]  out Y : {dtype}[9, 9, 32]
   Y[p, q, k] {term} X[p + r - 1, q + t - 1, c] {op} F[r, t, c, k]
@@ -99,6 +104,21 @@ def test_vectors_along_rows(width: int, hardware: str, tmp_path: Path) -> None:
     agrees(kernel, result.lowered, machine(hardware), width)
     assert asides(result.lowered)
     agrees(kernel, map_kernel(kernel, machine(hardware), Options()).lowered, machine(hardware), 1)
+
+
+@pytest.mark.parametrize("width", [2, 3, 4])
+def test_fragments_at_one_place_may_be_cut_in_different_elements(
+    width: int, tmp_path: Path
+) -> None:
+    """The last columns of a row, beyond its end, lie where those before the next one begin."""
+    rng = random.Random(width)
+    for trial in range(12):
+        r, s = rng.randint(1, 3), rng.randint(2, 5)
+        sizes = {"r": r, "s": s, "up": rng.randint(0, r - 1), "left": rng.randint(0, s - 1)}
+        kernel = parsed(NARROW.format(width=width, columns=rng.randint(1, 4), **sizes))
+        clauses = f"instruction vfmadd_f32\naxes i <- w\nloops c/1, h/{rng.choice([2, 4, 8])}\n"
+        result = written(kernel, f"{clauses}operands X bordered", tmp_path)
+        agrees(kernel, result.lowered, result.accelerator, trial)
 
 
 def test_only_what_may_be_cut_is_copied(tmp_path: Path) -> None:

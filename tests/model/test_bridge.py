@@ -246,6 +246,19 @@ def test_the_bound_counts_what_no_cache_can_keep() -> None:
     assert least([found], {"A", "B", "C"})["l2"] == 0
 
 
+def test_nothing_is_computed_where_all_is_padding() -> None:
+    # Two results beside the only element of a row: what they read lies to its left and right.
+    found, _, _ = modelled(
+        "kernel k { in X : f32[40, 1] pad 0  in F : f32[1, 8]  out Y : f32[40, 2, 8] "
+        "Y[h, w, k] += X[h, 2*w + s - 1] * F[s, k] }",
+        AVX512,
+    )
+    assert set(found.limits.values()) == {0.0}
+    moved = judged(found.nest, found.machine, [])
+    assert all(0 <= cycles < float("inf") for cycles in moved)
+    assert least([found])["fma"] == 0
+
+
 @given(st.data())
 def test_stretches_are_the_elements_side_by_side(data: st.DataObject) -> None:
     shape = [data.draw(st.integers(1, 5)) for _ in range(3)]

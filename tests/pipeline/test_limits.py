@@ -103,3 +103,11 @@ def test_statements_of_one_iteration_have_limits_and_no_tilings() -> None:
     assert result.tuning is not None
     assert result.tuning.limits is not None
     assert 0 < result.tuning.limits.bound <= result.estimate.cycles
+
+
+def test_a_kernel_that_reads_padding_only_has_a_bound() -> None:
+    text = """kernel beside(H = 31) { in X : f32[H, 1, 30] pad 0 in F : f32[5, 1, 30, 8]
+        out Y : f32[16, 2, 8]
+        Y[h, w, k] += X[2*h + r - 1, 2*w + s - 1, c] * F[r, s, c, k] }"""
+    result = map_kernel(parse_module(text, "text").kernels[0], AVX512, Options())
+    assert 0 < found(result).bound <= result.estimate.cycles

@@ -37,6 +37,19 @@ def test_a_block_leaves_registers_to_spare(spare: int, results: int) -> None:
     assert block["i"] * block["j"] == results
 
 
+@pytest.mark.parametrize(("renamed", "rows"), [(True, 4), (False, 6)])
+def test_an_operand_passes_through_one_register_that_is_renamed(renamed: bool, rows: int) -> None:
+    found = load_hardware("x86_avx2")
+    storages = (replace(s, renamed=renamed and s.renamed) for s in found.storages)
+    machine = replace(found, storages=tuple(storages))
+    kernel = parse_module(TEXT).kernels[0]
+    result = map_kernel(kernel, machine, Options(prove=False, rewrite=()))
+    own = result.schedule.statements[0]
+    block = block_of(read_shape(own.mapping), own.levels)
+    # 12 results and 3 vectors of B leave one of 16 registers for A, 12 and 2 leave two.
+    assert (block["i"], block["j"]) == (rows, 12 // rows)
+
+
 def test_what_is_packed_is_loaded_as_it_lies() -> None:
     # There is an instruction that weaves four rows; one load of another shape is cheaper.
     result = mapped(BYTES, "power_mma")

@@ -73,6 +73,12 @@ class Step:
                     found[unit] = found.get(unit, 0.0) + cycles
         return found
 
+    @property
+    def instructions(self) -> int:
+        """The machine instructions that it and what makes its inputs consist of."""
+        before = (source.instructions for _, source in self.inputs if isinstance(source, Step))
+        return self.entry.length + sum(before)
+
 
 Source: TypeAlias = Step | FromMemory | FromImmediate | FromRegister
 

@@ -127,11 +127,25 @@ def operations(case: Case) -> float | None:
 def needed(case: Case) -> float | None:
     """Return the operations that no method which is known here does without.
 
-    Winograd's method has a quarter of the products for 4x4 outputs of a window of 3x3.
+    Products with the padding of an image are none.  Winograd's method has a quarter of the products
+    for 4x4 outputs of a window of 3x3.
     """
-    count = operations(case)
-    fewer = count is not None and str(case["family"]).startswith("conv3x3")
-    return count / 4 if count is not None and fewer else count
+    match str(case["family"]).partition("_")[0]:
+        case "conv" | "dw" | "pw":
+            return 2.0 * _inside(case) ** 2 * case["co"] * case["ci"] / case["g"]
+        case "conv3x3":
+            return 2.0 * _inside(case) ** 2 * case["co"] * case["ci"] / case["g"] / 4
+        case "dsblock":
+            return 2.0 * case["ci"] * (_inside(case) ** 2 + side(case) ** 2 * case["co"])
+        case _:
+            return operations(case)
+
+
+def _inside(case: Case) -> int:
+    """Return how many pairs of a row of the output and one of the window meet one of the image."""
+    r, p = int(case.get("r", 3)), int(case.get("p", 1))
+    rows = (case["s"] * out + tap - p for out in range(side(case)) for tap in range(r))
+    return sum(0 <= row < case["h"] for row in rows)
 
 
 def traffic(case: Case) -> int:

@@ -54,12 +54,8 @@ def _count(conditions: tuple[Index, ...], loops: tuple[tuple[str, float], ...]) 
     used = frozenset().union(*(c.names for c in conditions))
     if used - set(names) or any(c.reads for c in conditions) or prod(trips) > MOST:
         return None
-    if not all(c.is_linear_in(names) for c in conditions):
-        return None
     held = np.ones(trips, bool)
-    grid = np.ogrid[tuple(slice(count) for count in trips)]
+    grid = dict(zip(names, np.ogrid[tuple(slice(count) for count in trips)], strict=True))
     for condition in conditions:
-        coefficients = [condition.coefficient(name).constant or 0 for name in names]
-        value = condition.offset + sum(c * axis for c, axis in zip(coefficients, grid, strict=True))
-        held &= value >= 0
+        held &= condition.evaluate(grid) >= 0
     return float(held.mean())

@@ -72,12 +72,15 @@ def model_of(
     ranges = tuple(max(1, extents[v]) for v in names) or (1,)
     operands, touched = _operands(mapping, buffers, names, ranges, extents, packed)
     nest = Nest(ranges, operands, tuple(block[v] for v in names) or (1,))
-    share = useful_share(mapping, buffers, extents)
-    limits = _limits(mapping, accelerator, extents, block, share)
+    limits = _limits(
+        mapping, accelerator, extents, block, useful_share(mapping, buffers, extents, unknown=0.0)
+    )
     room = float(held(nest, [np.array([float(step)]) for step in nest.steps])[0])
     memories, fills, sizes = _memories(mapping, accelerator, block, room)
-    # Where all calls would take padding, none is made: nothing is computed, in no time.
     computing = max(limits.values())
+    if not computing:  # not known, or all calls would take padding: none is made, in no time
+        share = useful_share(mapping, buffers, extents, unknown=1.0)
+        computing = max(_limits(mapping, accelerator, extents, block, share).values())
     rate = prod(map(float, ranges)) / computing if computing else inf
     return Modelled(nest, Machine(memories, rate, block=True), fills, sizes, limits, touched)
 

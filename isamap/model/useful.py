@@ -12,13 +12,13 @@ from isamap.mapping.matching import Mapping as LegalMapping
 
 
 def useful_share(
-    mapping: LegalMapping, buffers: Mapping[str, Buffer], values: Mapping[str, int]
+    mapping: LegalMapping, buffers: Mapping[str, Buffer], values: Mapping[str, int], unknown: float
 ) -> float:
     """Return the share of the calls without which some result would be another one, 0 to 1.
 
     The others take nothing but padding of some access, which adds nothing.  ``values`` are the
-    extents of the variables, and the symbols.  Where it is not known it is 0: it serves for what
-    takes at least so long.
+    extents of the variables, and the symbols.  What is not known of a condition counts as
+    ``unknown``: 0 for what takes at least so long, 1 for what may take as long.
     """
     statement = mapping.matching.statement
     extents = {v.name: const(values[v.name]) for v in statement.variables}
@@ -34,4 +34,4 @@ def useful_share(
                 symbols = {n: values.get(n, 1) for n in guard.names - extents.keys()}
                 conditions.append(guard.substitute(symbols))
     loops = [(name, float(max(1, values[name]))) for name in extents]
-    return Often().share(tuple(conditions), loops, 0.0)
+    return Often().share(tuple(conditions), loops, unknown)

@@ -35,12 +35,15 @@ class JournalFile(JournalFileBackend):
         self._path = path
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Write entries, one a line."""
+        """Write entries, one a line; StorageInternalError where that is not possible any more."""
         text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
-        with locked(self._path) as descriptor:
-            _cut_torn_line(descriptor)
-            append(descriptor, text.encode())
-            os.fsync(descriptor)
+        try:
+            with locked(self._path) as descriptor:
+                _cut_torn_line(descriptor)
+                append(descriptor, text.encode())
+                os.fsync(descriptor)
+        except OSError as error:
+            raise StorageInternalError(error.strerror or type(error).__name__) from error
 
 
 @contextmanager
@@ -80,6 +83,7 @@ def open_storage(place: Place) -> BaseStorage:
         return InMemoryStorage()
     try:
         place.path.parent.mkdir(parents=True, exist_ok=True)
+        _check_ends(place.path)
         return JournalStorage(JournalFile(place.path))
     except OSError as error:
         text = f"cannot keep the study in '{place.path}': {error.strerror}"
@@ -87,6 +91,18 @@ def open_storage(place: Place) -> BaseStorage:
     except (ValueError, KeyError, TypeError, AssertionError) as error:  # what Optuna raises
         text = f"'{place.path}' holds no study: it is not a journal that Optuna wrote"
         raise ArgumentsError(fail("E739", text, hint="--study FILE names another")) from error
+
+
+def _check_ends(path: Path) -> None:
+    """Raise ValueError where a file is no journal by its first letter or its last whole line.
+
+    Optuna looks at the others, and would fail over the last one once something follows it; a part
+    of a line, which the next writer cuts off, is that of an entry.
+    """
+    with locked(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
+        *whole, torn = file.read().split(b"\n")
+    if torn[:1] not in (b"", b"{") or (whole and not isinstance(json.loads(whole[-1]), dict)):
+        raise ValueError("no entry of a journal")
 
 
 def _database(url: str) -> BaseStorage:
@@ -119,6 +135,7 @@ def close(storage: BaseStorage) -> None:
 
 def failed(place: Place, error: Exception) -> ToolError:
     """Return the error for a storage that does not answer."""
-    told = str(error.__cause__ or error).strip().splitlines()
+    cause = error.__cause__
+    told = str(error if isinstance(cause, OSError) else cause or error).strip().splitlines()
     text = f"the storage {place} fails: {told[0] if told else type(error).__name__}"
     return ToolError(fail("E743", text, hint="what was measured is kept; run the same again"))

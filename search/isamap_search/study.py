@@ -51,9 +51,12 @@ def search(
     ToolError when the study's storage fails, ReplayError when ``tape`` replays another search.
     """
     plan, tape, start = plan or Plan(), tape or Untaped(), monotonic()
-    trials = open_trials(
-        plan.place, plan.identity, model.space.choices, plan.sampler, seed, plan.objectives
-    )
+    try:
+        trials = open_trials(
+            plan.place, plan.identity, model.space.choices, plan.sampler, seed, plan.objectives
+        )
+    except (SQLAlchemyError, StorageInternalError) as error:
+        raise failed(plan.place, error) from error
     explorer = Explorer(
         model, budget, bench, plan, tape, trials, start, float("inf"), frozenset(), tell, noted
     )

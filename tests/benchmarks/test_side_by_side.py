@@ -73,6 +73,20 @@ def test_the_shapes_are_the_published_ones() -> None:
     assert cases.operations(cases.cases("softmax_f32")[0]) is None
 
 
+@pytest.mark.parametrize(
+    "case", [c for c in SMALL if c["family"].startswith(("conv", "dw"))], ids=lambda c: c["family"]
+)
+def test_products_with_padding_do_not_count_in_the_bound(case: dict[str, Any]) -> None:
+    r, s, p, h, out = case["r"], case["s"], case["p"], case["h"], cases.side(case)
+    padded = np.pad(np.ones((h, h)), p)
+    windows = sum(padded[s * y :, s * x :][:r, :r].sum() for y in range(out) for x in range(out))
+    products = windows * case["co"] * case["ci"] / case["g"]
+    assert cases.needed(case) == 2 * products / (4 if case["family"].startswith("conv3x3") else 1)
+    assert cases.needed({**case, "p": 0}) == cases.operations({**case, "p": 0}) * (
+        0.25 if case["family"].startswith("conv3x3") else 1
+    )
+
+
 def test_a_limit_spreads_cases_and_keeps_both_ends() -> None:
     assert cases.spread(range(9), 3) == [0, 4, 8]
     assert cases.spread(range(9), 1) == [0]

@@ -201,6 +201,38 @@ def test_a_block_of_a_scratchpad_is_filled_from_memory() -> None:
     assert found.machine.memories[0].capacity == (256 << 10) + 16 * 1024
 
 
+WINDOW = """kernel window(H = 20) {{
+  in    X : f32[{rows}, 4] pad 0
+  {more}
+  const F : f32[3, 4, 16]
+  out   Y : f32[H, 16]
+  Y[h, k] += X[{row}, c] * F[r, c, k]
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "row", "more", "share"),
+    [
+        (20, "h + r - 1", "", 58 / 60),
+        (10, "(h + r - 1) // 2", "", 58 / 60),
+        (10, "(h + r - 1) % 2 + 9", "", 30 / 60),
+        (20, "h + r + 20", "", 0.0),
+        (20, "I[h] + r - 1", "in I : s32[H]", 0.0),  # what is read may be anything
+    ],
+)
+def test_the_bound_counts_the_calls_that_do_something(
+    rows: int, row: str, more: str, share: float
+) -> None:
+    whole, _, _ = modelled(WINDOW.format(rows=22, row="h + r", more=""))
+    found, mapping, _ = modelled(WINDOW.format(rows=rows, row=row, more=more))
+    assert set(mapping.tile.values()) <= {1}
+    calls = {name: share * cycles for name, cycles in whole.limits.items()}
+    assert found.limits == pytest.approx(calls)
+    # What is not known takes nothing in the bound, and all of its time where loops are compared.
+    judged_as = 1.0 if row.startswith("I") else share
+    assert 1 / found.machine.rate == pytest.approx(judged_as / whole.machine.rate)
+
+
 def test_the_bound_counts_what_no_cache_can_keep() -> None:
     found, _, _ = modelled(GEMM, AVX512)
     parts = least([found])

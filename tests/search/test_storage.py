@@ -1,4 +1,5 @@
 import json
+from errno import ENOSPC
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from sys import executable
@@ -9,10 +10,11 @@ from optuna.storages import JournalStorage
 from optuna.trial import TrialState
 
 from isamap.diagnostics import ArgumentsError, ToolError
+from isamap_search import storage
 from isamap_search.budget import Budget
 from isamap_search.plan import Plan
 from isamap_search.settings import Place
-from isamap_search.storage import JournalFile, open_storage
+from isamap_search.storage import JournalFile, append, open_storage
 from isamap_search.study import search
 from tests.search.bowl import Bench, model
 from tests.search.worker import ENVIRONMENT, start
@@ -121,17 +123,52 @@ def test_another_kernels_study_is_refused(tmp_path: Path) -> None:
         search(model(), Budget(trials=2), 0, Bench(), several)
 
 
-@pytest.mark.parametrize("content", ["no journal\n", "{}\n", '{"op_code": 99}\n', "[]\n\n"])
-def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / "study").write_text(content + content)
+@pytest.mark.parametrize("lines", [1, 2])
+@pytest.mark.parametrize(
+    "content", ["no journal\n", "no journal", "{}\n", '{"op_code": 99}\n', "[]\n\n", "3\n"]
+)
+def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str, lines: int) -> None:
+    (tmp_path / "study").write_text(content * lines)
     with pytest.raises(ArgumentsError, match="holds no study"):
         open_storage(Place(path=tmp_path / "study"))
+    assert (tmp_path / "study").read_text() == content * lines
+
+
+def test_a_journal_whose_last_line_is_damaged_is_refused(tmp_path: Path) -> None:
+    place = Place(path=tmp_path / "study")
+    search(model(), Budget(trials=2), 0, Bench(), Plan(place=place))
+    with (tmp_path / "study").open("ab") as journal:
+        journal.write(b"\0\0\0\n")
+    with pytest.raises(ArgumentsError, match="holds no study"):
+        search(model(), Budget(trials=4), 0, Bench(), Plan(place=place))
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ArgumentsError, match="cannot keep the study"):
         open_storage(Place(path=tmp_path / "file" / "study"))
+
+
+@pytest.mark.parametrize("entries", [0, 1, 12])
+def test_a_full_disk_ends_the_search_and_names_the_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int
+) -> None:
+    written: list[bytes] = []
+
+    def full(descriptor: int, data: bytes) -> None:
+        if len(written) == entries:
+            raise OSError(ENOSPC, "No space left on device")
+        written.append(data)
+        append(descriptor, data)
+
+    place = Place(path=tmp_path / "study")
+    monkeypatch.setattr(storage, "append", full)
+    with pytest.raises(ToolError, match=f"storage {place} fails: No space left on device\n"):
+        search(model(), Budget(trials=8), 0, Bench(), Plan(place=place))
+    monkeypatch.undo()
+    assert (tmp_path / "study").read_bytes() == b"".join(written)
+    found = search(model(), Budget(trials=8), 0, Bench(), Plan(place=place))
+    assert found.best is not None
 
 
 @pytest.mark.parametrize("url", ["nonsense", "nothing://host", "postgresql://host:port/x"])

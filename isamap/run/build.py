@@ -116,9 +116,11 @@ def compiler_remarks(
 def started_in(tools: Toolchain) -> Path | None:
     """Return the folder in which the commands of a toolchain are started, None: where we are.
 
-    It is that of the description: what is named relative to it is found.
+    It is that of the description: what is named relative to it is found.  A folder that is gone
+    since the description was read has nothing to be found.
     """
-    return Path(tools.folder) if tools.folder else None
+    folder = Path(tools.folder) if tools.folder else None
+    return folder if folder is not None and folder.is_dir() else None
 
 
 def _whole(text: str, tools: Toolchain) -> str:

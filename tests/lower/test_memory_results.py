@@ -101,7 +101,7 @@ def test_operand_is_not_put_over_what_is_still_read(tmp_path: Path) -> None:
         "kernel k(N = 18) { in A : s32[N] in C : s32[N] inout Y : s32[N] "
         "Y[i] = C[i] + A[i] * Y[i] }"
     )
-    with pytest.raises(NoMappingError, match="nothing on inmemory computes"):
+    with pytest.raises(NoMappingError, match="cannot be made into code for inmemory"):
         check(tmp_path, ACCUMULATING, text)
 
 

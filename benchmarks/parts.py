@@ -2,12 +2,14 @@
 
     python benchmarks/parts.py                                     # soft-max and layer norm
     python benchmarks/parts.py --kernel FILE.ir --hw native --set R=64
-    python benchmarks/parts.py --markdown docs/performance.md
 
 A kernel is timed as its first statement alone, as its first two, and so on: what one more takes is
 its part.  What later statements would read is written to memory in each of them, as in the whole
 kernel.  All are mapped by rule and timed in turn on one core, medians of all rounds; beside them a
 copy of as many bytes as all inputs and outputs of the whole kernel have.
+
+Each of them has a schedule of its own, and the first statement waits for what all of them read: of
+kernels whose data no near cache holds, the shares of later statements are too small, even negative.
 """
 
 import argparse
@@ -32,7 +34,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from beside import inputs
 from beside.cases import cases, title
-from beside.report import put
 
 FAMILIES = ("softmax_f32", "layernorm_f32")
 WINDOW = 0.004
@@ -125,7 +126,7 @@ def asked(given: argparse.Namespace) -> Iterator[tuple[str, Kernel]]:
 
 
 def main() -> None:
-    """Time, print, and write."""
+    """Time and print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -134,15 +135,12 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--hw", default="native", help="a description that runs here")
     parser.add_argument("--rounds", type=int, default=15, help="how often each part is timed")
-    parser.add_argument("--markdown", type=Path, help="file of which a section is renewed")
     given = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     rows = []
     for name, kernel in asked(given):
         rows.append(parts(name, kernel, given.hw, given.rounds))
         print("\n".join(table(rows)[-1:] if len(rows) > 1 else table(rows)), flush=True)
-    if given.markdown is not None:
-        put(given.markdown, "parts", table(rows))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def pack_aliased(
     for n, (operand, access) in enumerate(inputs(shape.mapping)):
         if chosen[n] in PACKED:
             continue
-        names = access.names if access.indices else set()
+        names = access.names
         reuse = prod(-(-shape.extents[v] // shape.tile[v]) for v in shape.outputs if v not in names)
         reference = treatments.reference(operand, access, "direct")
         laned = {v for v, tile in shape.tile.items() if tile > 1}

@@ -25,7 +25,7 @@ def early_of(option: str, mapping: Mapping, levels: Sequence[Level]) -> tuple[Ea
     what, _, number = option.partition(" ")
     found: list[Early] = []
     for n, (_, access) in enumerate(inputs(mapping)) if number else ():
-        moving = _names(access)
+        moving = access.names
         loops = [level.variable for level in levels if level.variable in moving]
         if loops and not _is_held(access):
             found.append(Early(n, int(number), loops[-1]))
@@ -109,9 +109,9 @@ def _fault(
         hint = f"there are loops over {', '.join(loops) or 'nothing'}"
         text = f"there is no loop over '{wanted}' of which to be ahead"
         return Diagnostic("E414", text, own.variable.span, hint=hint)
-    if wanted not in _names(access):
+    if wanted not in access.names:
         text = f"'{name}' is the same in all iterations of '{wanted}'"
-        moving = ", ".join(v for v in loops if v in _names(access))
+        moving = ", ".join(v for v in loops if v in access.names)
         hint = f"it moves with {moving or 'none of the loops'}"
         return Diagnostic("E414", text, own.variable.span, hint=hint)
     if own.shared and (is_result or not _passes(wanted, access, levels)):
@@ -124,7 +124,7 @@ def _fault(
 def _passes(variable: str, access: Access, levels: Sequence[Level]) -> bool:
     """Return whether the loops inside those over a variable pass over an input several times."""
     at = max(n for n, level in enumerate(levels) if level.variable == variable)
-    inside = [level.variable in _names(access) for level in levels[at + 1 :]]
+    inside = [level.variable in access.names for level in levels[at + 1 :]]
     return len(inside) > 1 and inside[-1] and not all(inside)
 
 
@@ -134,10 +134,6 @@ def _unknown(own: WrittenEarly, name: str, mapping: Mapping) -> Diagnostic:
     there += [f"{print_expr(access)} as {operand}" for operand, access in inputs(mapping)]
     text = f"{name} touches no '{own.what.text}'{told}"
     return Diagnostic("E412", text, own.what.span, hint=f"there are {'; '.join(there)}")
-
-
-def _names(access: Access) -> frozenset[str]:
-    return access.names
 
 
 def _is_held(access: Access) -> bool:

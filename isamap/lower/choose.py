@@ -404,20 +404,23 @@ def _fitting(
 def by_preference(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]:
     """Return the schedules, best first.
 
-    That is by estimate; among those within :data:`ALIKE` of the best, the instruction that does
-    more of the statement comes first, and then the one that is busy for less time: where memory
-    bounds them all, the data may be in a cache.  The least spread decides between equal ones.
+    That is by estimate; among those within :data:`ALIKE` of the best, what is busy for as short a
+    time comes first, because where memory bounds them all the data may be in a cache; among those,
+    the instruction that does more of the statement.  The least spread decides between equal ones.
     Without any estimate, they are as they come.
     """
     known = [(a.estimate, a.schedule, a.spread) for a in found if a.estimate and a.schedule]
     if not known:
         return tuple(a.schedule for a in found if a.schedule)
     least = min(estimate.cycles for estimate, _, _ in known)
+    idle = min(estimate.busy for estimate, _, _ in known if estimate.cycles <= ALIKE * least)
 
     def rank(item: tuple[Estimate, StatementSchedule, int]) -> tuple[int, float, float, int]:
         estimate, schedule, wide = item
         if estimate.cycles > ALIKE * least:
-            return 1, estimate.cycles, estimate.busy, wide
+            return 2, estimate.cycles, estimate.busy, wide
+        if estimate.busy > ALIKE * idle:
+            return 1, estimate.busy, estimate.cycles, wide
         return -_covered(schedule.mapping), estimate.busy, estimate.cycles, wide
 
     return tuple(schedule for _, schedule, _ in sorted(known, key=rank))

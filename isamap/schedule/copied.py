@@ -80,7 +80,10 @@ def pack_reused(
         if any(_rows(shape, treatments, operand, found[n][1], kinds[0]) > WOVEN for n in own):
             continue
         saved = before - after
-        copied = sum(treatments.elements(operand, found[n][1], "packed") for n in own)
+        copied = sum(
+            treatments.elements(operand, found[n][1], "packed") * found[n][1].dtype.bytes
+            for n in own
+        )
         loads = blocks * fragments_of(shape, operand, block)
         if saved * loads > COPY * copied:
             for n in own:

@@ -53,6 +53,16 @@ def test_sums_are_stored_as_they_are(name: str) -> None:
     computed(SUMS[name], "gemmini")
 
 
+@pytest.mark.parametrize("name", SUMS)
+def test_rows_of_any_length_hold_fragments(name: str) -> None:
+    report = computed(SUMS[name], str(HERE / "array12.yaml"))
+    assert instructions(report) & {"product", "add_acc"}
+    assert report.result.placements
+    for found in report.result.placements:
+        row = {"spad": 12, "acc": 48}[found.storage]
+        assert found.used % row == 0
+
+
 @pytest.mark.parametrize("name", BYTES)
 def test_sums_that_cannot_be_stored_are_finished_where_they_are(name: str) -> None:
     report = computed(BYTES[name], "vta")

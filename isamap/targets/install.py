@@ -14,11 +14,11 @@ from pathlib import Path
 
 from isamap.diagnostics import ToolError, fail
 from isamap.hw.catalogue import Tool, catalogue
+from isamap.hw.needed import told_version
 from isamap.hw.tools import tools_folder
 from isamap.run.process import command_text
 from isamap.targets import debian
 from isamap.targets.command import run
-from isamap.targets.state import told_version
 
 Tell = Callable[[str], None]
 

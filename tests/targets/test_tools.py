@@ -270,6 +270,14 @@ def test_a_command_that_fails_is_told(folder: Path, monkeypatch: pytest.MonkeyPa
         install.install(["x"], lambda _: None)
 
 
+def test_the_size_of_a_package_is_that_of_its_own_files() -> None:
+    script = [sys.executable, "-c", install._PACKAGE_SIZE]
+    sizes = [int(subprocess.check_output([*script, name])) for name in ("click", "numpy")]
+    folders = [Path(sys.modules[name].__path__[0]) for name in ("click", "numpy")]
+    code = [sum(p.stat().st_size for p in folder.rglob("*.py")) for folder in folders]
+    assert code[0] < sizes[0] < code[1] < sizes[1]
+
+
 def test_what_was_fetched_before_stays_recorded(folder: Path) -> None:
     one, other = (install.Installed(name, "1", "here", 1) for name in ("a", "b"))
     install._record(tools_folder(), [one])

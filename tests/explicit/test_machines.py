@@ -63,6 +63,13 @@ def test_rows_of_any_length_hold_fragments(name: str) -> None:
         assert found.used % row == 0
 
 
+@pytest.mark.parametrize("name", ["one", "gemm", "dilated", "vector", "dot", "addition"])
+def test_what_the_first_pass_waits_for_is_estimated(name: str) -> None:
+    report = computed(SUMS[name], "gemmini")
+    assert report.execution.cycles is not None
+    assert report.result.estimate.cycles == pytest.approx(report.execution.cycles, rel=0.1)
+
+
 @pytest.mark.parametrize("name", BYTES)
 def test_sums_that_cannot_be_stored_are_finished_where_they_are(name: str) -> None:
     report = computed(BYTES[name], "vta")

@@ -63,6 +63,12 @@ def test_rows_of_any_length_hold_fragments(name: str) -> None:
         assert found.used % row == 0
 
 
+@pytest.mark.parametrize("name", ["pooling", "oblong", "row", "padded"])
+def test_maxima_of_bytes_are_taken_where_sums_are(name: str) -> None:
+    report = computed(POOLS[name], str(HERE / "array12.yaml"))
+    assert instructions(report) >= {"get_acc_s8", "max_acc", "put_s8"}
+
+
 @pytest.mark.parametrize("name", ["one", "gemm", "dilated", "vector", "dot", "addition"])
 def test_what_the_first_pass_waits_for_is_estimated(name: str) -> None:
     report = computed(SUMS[name], "gemmini")

@@ -43,8 +43,9 @@ def command() -> None:
 def install_tools(names: tuple[str, ...]) -> int:
     """Fetch, and say what was fetched; return the exit code."""
     from isamap.hw.load import load_hardware
+    from isamap.hw.needed import needed
     from isamap.targets.install import install
-    from isamap.targets.state import emulated, needed
+    from isamap.targets.state import emulated
 
     machines = [needed(load_hardware(name)) for name in names]
     tools = machines or [target.tools for target in emulated()]

@@ -202,9 +202,10 @@ class Toolchain:
     ``compiler`` is an argument list, the program first; ``flags`` are added to it; ``shared`` and
     ``program`` are the flags that make a shared library and an executable.  ``runner`` is the
     argument list before the program's path (an emulator), or empty.  ``measure`` is that of a
-    command that runs a program and counts its cycles, or empty; the description names it at
-    ``measure_at``.  All commands are started in the description's ``folder`` ('' for a shipped one:
-    wherever the caller is).  ``seconds`` are what one run by either of the last two may take.
+    command that runs a program and counts its cycles, or empty.  The description names the compiler
+    at ``compiler_at``, the runner at ``runner_at``, the measuring command at ``measure_at``; None
+    where it names none.  All commands are started in the description's ``folder`` ('' for a shipped
+    one: wherever the caller is).  ``seconds`` are what one run by either of the last two may take.
     ``start`` is C text of a program without a C library, or empty: how it reads, writes, ends and
     begins.  ``headers`` are included, ``prelude`` is C text put after them; ``includes`` are
     folders that have headers.  ``team`` is C text that has functions executed by all cores in step,
@@ -219,6 +220,8 @@ class Toolchain:
     program: tuple[str, ...] = ()
     runner: tuple[str, ...] = ()
     measure: tuple[str, ...] = ()
+    compiler_at: Span | None = field(default=None, compare=False, repr=False)
+    runner_at: Span | None = field(default=None, compare=False, repr=False)
     measure_at: Span | None = field(default=None, compare=False, repr=False)
     folder: str = ""
     seconds: int = RUN_SECONDS

@@ -73,6 +73,9 @@ def check_storage(document: Document, name: str, model: StorageModel) -> Iterato
     if model.spare is not None and model.count is not None and model.spare >= model.count:
         message = f"{model.spare} registers to spare of {model.count} leave none"
         yield fail("E121", message, document.key_span("storages", name, "spare"))
+    if model.kind == "memory" and model.alignment & (model.alignment - 1):
+        message = f"expected a power of two, found {model.alignment}"
+        yield fail("E107", message, document.span("storages", name, "alignment"))
     if model.kind == "scratchpad" and model.size is not None:
         yield from _check_rows(document, name, model.size, model.alignment, model.banks)
     if model.prefetch is not None:

@@ -224,8 +224,8 @@ def _merge_storages(chain: tuple[Document, ...], collector: Collector) -> tuple[
         for name, model in document.model.storages.items():
             collector.extend(check_storage(document, name, model))
             known = merged.setdefault(name, _storage(document, name, model))
-            if known.kind == model.kind and not known.numbered and not known.types:
-                merged[name] = replace(known, types=dict(model.types))
+            if known.kind == model.kind and not known.numbered:
+                merged[name] = replace(known, types={**model.types, **known.types})
     for document in chain:
         for name in document.model.storages:
             collector.extend(check_within(document, name, merged))

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.catalogue import catalogue
+from isamap.hw.needed import needed
 from isamap.hw.parameters import split_name
 from isamap.hw.shipped import shipped_names, shipped_source
 from isamap.hw.tools import find_tool
@@ -50,6 +51,11 @@ def runnable(accelerator: Accelerator) -> str | None:
         return f"this CPU lacks {', '.join(missing)}"
     if find_tool(toolchain.compiler[0], toolchain.folder) is None:
         return f"the compiler '{toolchain.compiler[0]}' is not installed"
+    for tool in needed(accelerator):
+        if tool.is_old:
+            least = catalogue()[tool.name].least
+            said = f"{tool.version} is too old" if tool.version else "tells no version"
+            return f"{tool.name} {said}, {least} or later is needed"
     return None
 
 
@@ -61,13 +67,12 @@ def install_command(accelerator: Accelerator) -> str:
 
 
 def remedy(accelerator: Accelerator) -> str:
-    """Return the command that fetches the compiler or runner that is not there, '' if none does."""
-    toolchain = accelerator.toolchain
-    if toolchain is None:
-        return ""
-    words = (toolchain.compiler[:1], () if toolchain.measure else toolchain.runner[:1])
-    missing = [word for own in words for word in own if find_tool(word, toolchain.folder) is None]
-    return install_command(accelerator) if any(word in catalogue() for word in missing) else ""
+    """Return the command that fetches the compiler or runner that is lacking, '' if none does.
+
+    One that is too old is lacking, too.
+    """
+    lacking = any(not tool.is_there for tool in needed(accelerator))
+    return install_command(accelerator) if lacking else ""
 
 
 def best_shipped() -> str:

@@ -222,7 +222,9 @@ class StorageModel(Model):
     )
     size: Bytes | None = Field(None, description="scratchpad, cache: capacity, as in '48 KiB'")
     banks: Count = Field(1, description="scratchpad: banks that are accessed side by side")
-    alignment: Power = Field(1, description="bytes to which what lies here is aligned")
+    alignment: Count = Field(
+        1, description="memory: bytes to which arrays are aligned; scratchpad: bytes of a row"
+    )
     line: Count | None = Field(None, description="cache: bytes of a line")
     ways: Count | None = Field(None, description="cache: lines in a set")
     streams: Count | None = Field(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from isamap.diagnostics import Collector, fail
+from isamap.diagnostics import Collector, Span, fail
 from isamap.hw.accelerator import RUN_SECONDS, Tokens, Toolchain
 from isamap.hw.document import Document
 from isamap.hw.native import lacking
@@ -24,8 +24,10 @@ def merged_toolchain(
     emulator = _emulator(chain, collector)
     if toolchain is None or emulator is None or not lacking(features):
         return toolchain
+    given = [(d, own) for d in chain if (own := d.model.toolchain) is not None]
+    place = _place(given, "emulator")
     program = toolchain.program if emulator.program is None else emulator.program
-    return replace(toolchain, runner=emulator.runner, program=program)
+    return replace(toolchain, runner=emulator.runner, runner_at=place, program=program)
 
 
 def _merged(
@@ -53,19 +55,17 @@ def _merged(
             if Path(name).name != name or name in ("", ".", ".."):
                 message = f"'{name}' is no folder beside the description"
                 collector.add(fail("E106", message, document.span("toolchain", "includes", n)))
-    measure, place = next(
-        ((m.measure, d.span("toolchain", "measure")) for d, m in given if m.measure is not None),
-        ((), None),
-    )
     own = next((n for n, m in enumerate(models, 1) if m.compiler is not None), len(models))
     return Toolchain(
         compiler=compiler or (),
+        compiler_at=_place(given, "compiler"),
         flags=_sum(models[:own], "flags"),
         shared=next((m.shared for m in models if m.shared is not None), ("-shared", "-fPIC")),
         program=next((m.program for m in models if m.program is not None), ()),
         runner=next((m.runner for m in models if m.runner is not None), ()),
-        measure=measure,
-        measure_at=place,
+        runner_at=_place(given, "runner"),
+        measure=next((m.measure for m in models if m.measure is not None), ()),
+        measure_at=_place(given, "measure"),
         folder="" if folder is None else str(folder.resolve()),
         seconds=next((m.seconds for m in models if m.seconds is not None), RUN_SECONDS),
         start=next((m.start for m in models if m.start is not None), ""),
@@ -75,6 +75,13 @@ def _merged(
         unroll=next((m.unroll for m in models if m.unroll is not None), 0),
         tokens=next((Tokens(**dict(m.tokens)) for m in models if m.tokens is not None), None),
         prelude="\n".join(m.prelude.strip("\n") for m in reversed(models) if m.prelude),
+    )
+
+
+def _place(given: Iterable[tuple[Document, ToolchainModel]], field: str) -> Span | None:
+    """Return where the nearest description that has a field of a toolchain gives it."""
+    return next(
+        (d.span("toolchain", field) for d, m in given if getattr(m, field) is not None), None
     )
 
 

@@ -3,7 +3,8 @@
 The model walks the loop nest once.  An innermost body takes the longest of its units' work, its
 issue slots, and the chain of dependent updates of one register.  Each array's traffic into a cache
 level is the footprint of the deepest loops that fit two thirds of it, times the iterations outside.
-Element copies come on top.  Extents that are known at run time only are taken from ``symbols``.
+Element copies come on top, and where units are queues what the first pass waits for (``first.py``).
+Extents that are known at run time only are taken from ``symbols``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from math import prod
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
+from isamap.lower.first import first_pass
 from isamap.lower.nodes import (
     Call,
     Copy,
@@ -108,9 +110,13 @@ class Estimate:
 
 @dataclass(slots=True)
 class _Work:
-    """Cycles of a piece of code by what they are spent on."""
+    """Cycles of a piece of code by what they are spent on.
+
+    A single pass through its loops would take ``once`` of its cycles.
+    """
 
     cycles: float = 0.0
+    once: float = 0.0
     units: dict[str, float] = field(default_factory=dict)
     chain: float = 0.0
     counts: dict[str, float] = field(default_factory=dict)
@@ -118,6 +124,7 @@ class _Work:
 
     def add(self, other: "_Work", times: float) -> None:
         self.cycles += other.cycles * times
+        self.once += other.once * min(times, 1.0)
         self.chain += other.chain * times
         self.copies += other.copies * times
         for name, amount in other.units.items():
@@ -159,9 +166,13 @@ def estimate_nodes(
     parts.update(memory)
     cycles = _beside(work.cycles, max(memory.values(), default=0.0)) + work.copies
     least = _beside(work.cycles, max(walk.once().values(), default=0.0)) + work.copies
+    start = 0.0
+    if accelerator.queues is not None:
+        start = max(0.0, first_pass(nodes, accelerator, walk.entries) - work.once)
     bound = max(parts, key=lambda name: parts[name]) if parts else "nothing"
     cached = sum(memory.values()) - memory.get(_last_level(accelerator), 0.0)
-    return Estimate(cycles, work.cycles + work.copies, cached, least, bound, parts, work.counts)
+    busy = work.cycles + work.copies
+    return Estimate(cycles + start, busy, cached, least + start, bound, parts, work.counts)
 
 
 def _beside(computing: float, slowest: float) -> float:
@@ -254,6 +265,7 @@ class _Walk:
         work.cycles = max([issue, work.chain, *work.units.values()])
         if repeated and self.accelerator.queues is not None:
             work.cycles = max(work.cycles, self._turn([call for call, _ in calls]))
+        work.once = work.cycles
         return work
 
     def _turn(self, calls: Sequence[Call]) -> float:

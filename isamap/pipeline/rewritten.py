@@ -119,9 +119,11 @@ class Rewriter:
         within.sort(key=lambda item: item[0])
         own = inf if contest.forced else self.costs.quick(contest.start, inf, inf)
         limit = own / WORTH
+        # Where nothing computes the statement, most of what it can become is not computed either.
+        most = len(within) if contest.calls == inf else ENUMERATED
         quick = [
             (cycles, candidate)
-            for _, candidate in within[:ENUMERATED]
+            for _, candidate in within[:most]
             if (cycles := self.costs.quick(candidate, contest.calls, limit)) < limit
         ]
         quick.sort(key=lambda item: item[0])

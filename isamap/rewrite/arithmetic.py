@@ -232,6 +232,8 @@ class Terms:
             return f"((_ to_fp {_float_sort(dtype).split()[-2]} {dtype.precision}) RNE {term})"
         if op == "cast" and source.is_integer and dtype.is_integer:
             return _resized(term, source, dtype)
+        if op == "sat" and source.is_integer and dtype.is_integer:
+            return _saturated(term, source, dtype)
         return None
 
     def _is_ieee(self, dtype: DType) -> bool:
@@ -253,6 +255,16 @@ def _float_sort(dtype: DType) -> str:
     if dtype.max_exponent != (1 << (exponent - 1)) - 1:
         raise NoTermError(f"{dtype} is no IEEE format")
     return f"(_ FloatingPoint {exponent} {dtype.precision})"
+
+
+def _saturated(term: str, source: DType, dtype: DType) -> str:
+    """Return the term of the nearest value of an integer type."""
+    bits = max(source.bits, dtype.bits) + 1
+    extend = "sign_extend" if source.kind == "signed" else "zero_extend"
+    whole = f"((_ {extend} {bits - source.bits}) {term})"
+    low, high = (f"(_ bv{n % (1 << bits)} {bits})" for n in (dtype.lowest, dtype.highest))
+    least = f"(ite (bvslt {whole} {low}) {low} (ite (bvsgt {whole} {high}) {high} {whole}))"
+    return f"((_ extract {dtype.bits - 1} 0) {least})"
 
 
 def _resized(term: str, source: DType, dtype: DType) -> str:

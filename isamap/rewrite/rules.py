@@ -18,6 +18,8 @@ from isamap.rewrite.shaped import COPY, INSERT, REASSOCIATE, copying, inserting,
 from isamap.rewrite.split_terms import split_terms
 from isamap.rewrite.steps import NAME as STEPS
 from isamap.rewrite.steps import in_steps
+from isamap.rewrite.widen import NAME as WIDEN
+from isamap.rewrite.widen import widening
 from isamap.rewrite.winograd import winograd
 
 Named: TypeAlias = tuple[str, Rule]
@@ -36,7 +38,7 @@ RULES: tuple[Named, ...] = (
 )
 """The rules that need to know nothing of a machine, each with the name that chooses it."""
 
-NAMES = (REASSOCIATE, INSERT, COPY, *(name for name, _ in RULES), SPLIT)
+NAMES = (REASSOCIATE, INSERT, COPY, *(name for name, _ in RULES), SPLIT, WIDEN)
 """The names of all rules."""
 
 SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
@@ -45,7 +47,7 @@ SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
 FINAL = frozenset((REASSOCIATE,))
 """Rules after which no other one finds what it would not have found before."""
 
-UNMAPPED = frozenset((COPY, STEPS))
+UNMAPPED = frozenset((COPY, STEPS, WIDEN))
 """Rules that gain nothing for a statement that has mappings."""
 
 
@@ -63,5 +65,6 @@ def rules_for(
         (COPY, copying(shapes)),
         *RULES,
         (SPLIT, splitting(shapes)),
+        (WIDEN, widening(shapes)),
     )
     return tuple((name, rule) for name, rule in every if chosen is None or name in chosen)

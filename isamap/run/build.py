@@ -110,7 +110,7 @@ def compiler_remarks(
         made = [str(c_file), "-o", str(c_file.with_suffix(".run"))]
         flags = [*tools.flags, *options, *arguments]
         command = [*located(tools.compiler), *made, *flags]
-        return _compile(command, timeout, c_file, started_in(tools))
+        return _compile(command, timeout, c_file, tools)
 
 
 def started_in(tools: Toolchain) -> Path | None:
@@ -165,13 +165,14 @@ def _build(
     partial = home / f"{result.name}.{mine}"
     # The text stands before the options, which may name libraries.
     command = [*located(tools.compiler), str(c_file), "-o", str(partial), *options]
-    _compile(command, timeout, c_file, started_in(tools))
+    _compile(command, timeout, c_file, tools)
     partial.replace(result)
     return result
 
 
-def _compile(command: list[str], timeout: float, c_file: Path, started: Path | None) -> str:
+def _compile(command: list[str], timeout: float, c_file: Path, tools: Toolchain) -> str:
     """Run a compiler in the folder of its description, and return what it tells."""
+    started = started_in(tools)
     try:
         finished = run_limited(command, timeout, environment={"LC_ALL": "C"}, folder=started)
     except OSError as error:
@@ -179,19 +180,23 @@ def _compile(command: list[str], timeout: float, c_file: Path, started: Path | N
             fail(
                 "E503",
                 f"cannot start the compiler {command[0]}: {error.strerror}",
+                tools.compiler_at,
                 hint="install it, or name another one in the description's toolchain",
             )
         ) from error
     if finished.code is None:
         message = f"the compiler took longer than {timeout:g} s"
-        raise ToolError(fail("E504", message, hint=_to_repeat(command, c_file, started)))
+        raise ToolError(
+            fail("E504", message, tools.compiler_at, _to_repeat(command, c_file, started))
+        )
     if finished.code:
         told = _shortened(finished.stderr) or f"it ended with status {finished.code}"
         raise ToolError(
             fail(
                 "E505",
                 f"the compiler refuses the emitted C: {told}",
-                hint=_to_repeat(command, c_file, started),
+                tools.compiler_at,
+                _to_repeat(command, c_file, started),
             )
         )
     return finished.stderr

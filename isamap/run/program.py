@@ -4,6 +4,7 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,10 @@ def run_program(
     limit = tools.seconds if seconds is None else seconds
     given = program_input(source, arrays, symbols, threads)
     finished, command = by_runner(path, tools, given, limit)
-    return program_outcome(finished, source, symbols, limit, command)
+    outcome = program_outcome(finished, source, symbols, limit, command)
+    if isinstance(outcome, Crash) and outcome.kind != "refused":
+        return replace(outcome, span=tools.runner_at)
+    return outcome
 
 
 def to_repeat(
@@ -79,6 +83,7 @@ def by_runner(path: Path, tools: Toolchain, given: bytes, limit: float) -> tuple
             fail(
                 "E511",
                 f"cannot start {command[0]}: {error.strerror}",
+                tools.runner_at,
                 hint=f"it is the runner of the description's toolchain{where}"
                 if tools.runner
                 else None,

@@ -14,13 +14,21 @@ from pathlib import Path
 
 from isamap.diagnostics import ToolError, fail
 from isamap.hw.catalogue import Tool, catalogue
+from isamap.hw.needed import told_version
 from isamap.hw.tools import tools_folder
 from isamap.run.process import command_text
 from isamap.targets import debian
 from isamap.targets.command import run
-from isamap.targets.state import told_version
 
 Tell = Callable[[str], None]
+
+# Tools of the Python Package Index share an environment: the size of one is that of its own files.
+_PACKAGE_SIZE = """\
+import sys
+from importlib.metadata import files
+paths = [found.locate() for found in files(sys.argv[1]) or ()]
+print(sum(path.stat().st_size for path in paths if path.is_file() and not path.is_symlink()))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,8 @@ def _from_pip(tools: dict[str, Tool], folder: Path, tell: Tell) -> list[Installe
         words = [str(python) if w == "python" else w for w in tool.command or (name,)]
         script = folder / "bin" / name
         _script(script, words)
-        found.append(_checked(name, tool, script, f"{tool.pip}, PyPI", _size(place)))
+        size = int(run([str(python), "-c", _PACKAGE_SIZE, tool.pip or ""]))
+        found.append(_checked(name, tool, script, f"{tool.pip}, PyPI", size))
     return found
 
 

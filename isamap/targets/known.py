@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.hw.faults import Fault, recorded_faults
+from isamap.hw.needed import Needed, needed
 from isamap.hw.parameters import split_name
-from isamap.targets.state import Needed, needed
 
 
 def known_faults(

@@ -8,14 +8,15 @@ from isamap.diagnostics import HardwareError, ToolError, fail
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.hw.faults import Fault, recorded_faults
 from isamap.hw.load import load_hardware
-from isamap.hw.native import install_command, runnable
+from isamap.hw.native import remedy, runnable
+from isamap.hw.needed import Needed, needed
 from isamap.hw.parameters import split_name
 from isamap.run.process import command_text
 from isamap.targets.known import known_faults
 from isamap.targets.probe.deviation import deviation_of
 from isamap.targets.probe.finding import Finding
 from isamap.targets.probe.probe import SAMPLES, probe
-from isamap.targets.state import Needed, needed, with_version
+from isamap.targets.state import with_version
 
 Tell = Callable[[str], None]
 
@@ -92,12 +93,10 @@ def check_target(
     types bound to it).  ``faults`` are the recorded ones unless they are given.
     ToolError if it cannot be run here, or has no such instruction.
     """
+    if (reason := why_untested(machine)) is not None:
+        told = f"'{machine.name}' cannot be tested here: {reason}"
+        raise ToolError(fail("E533", told, hint=remedy(machine) or None))
     tools = needed(machine)
-    lacking = [tool.name for tool in tools if not tool.is_there]
-    if (reason := why_untested(machine)) is not None or lacking:
-        told = reason or f"{', '.join(lacking)} is too old"
-        hint = install_command(machine) if lacking else None
-        raise ToolError(fail("E533", f"'{machine.name}' cannot be tested here: {told}", hint=hint))
     entries = _chosen(machine, instruction, own)
     known = tuple(recorded_faults() if faults is None else faults)
     deviations = {

@@ -24,6 +24,7 @@ NAMES = sorted(path.stem for path in HERE.glob("*.ir"))
 HELPED = {
     "alignment": 0,
     "assignment": 0,
+    "constants_only": 0,
     "fixed_axis": 0,
     "loud_padding": 0,
     "machine_state": 0,

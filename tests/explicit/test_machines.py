@@ -53,6 +53,29 @@ def test_sums_are_stored_as_they_are(name: str) -> None:
     computed(SUMS[name], "gemmini")
 
 
+@pytest.mark.parametrize("name", SUMS)
+def test_rows_of_any_length_hold_fragments(name: str) -> None:
+    report = computed(SUMS[name], str(HERE / "array12.yaml"))
+    assert instructions(report) & {"product", "add_acc"}
+    assert report.result.placements
+    for found in report.result.placements:
+        row = {"spad": 12, "acc": 48}[found.storage]
+        assert found.used % row == 0
+
+
+@pytest.mark.parametrize("name", ["pooling", "oblong", "row", "padded"])
+def test_maxima_of_bytes_are_taken_where_sums_are(name: str) -> None:
+    report = computed(POOLS[name], str(HERE / "array12.yaml"))
+    assert instructions(report) >= {"get_acc_s8", "max_acc", "put_s8"}
+
+
+@pytest.mark.parametrize("name", ["one", "gemm", "dilated", "vector", "dot", "addition"])
+def test_what_the_first_pass_waits_for_is_estimated(name: str) -> None:
+    report = computed(SUMS[name], "gemmini")
+    assert report.execution.cycles is not None
+    assert report.result.estimate.cycles == pytest.approx(report.execution.cycles, rel=0.1)
+
+
 @pytest.mark.parametrize("name", BYTES)
 def test_sums_that_cannot_be_stored_are_finished_where_they_are(name: str) -> None:
     report = computed(BYTES[name], "vta")

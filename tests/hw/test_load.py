@@ -98,6 +98,13 @@ def test_storages_are_merged_nearest_first(child: Accelerator) -> None:
     assert child.storage("memory").read == 8
 
 
+def test_a_type_is_added_to_those_of_the_inherited_registers(tmp_path: Path) -> None:
+    added = CHILD.replace("types: {f32: new}", "types: {s32: more}")
+    write(tmp_path, base=BASE, child=added)
+    child = load_hardware(str(tmp_path / "child.yaml"))
+    assert child.storage("v").types == {"f32": "old", "s32": "more"}
+
+
 def test_an_own_instruction_replaces_the_inherited_one(child: Accelerator) -> None:
     assert [entry.name for entry in child.entries] == ["load", "store"]
     load, store = child.entries

@@ -78,3 +78,20 @@ def test_rewritten_kernels_run_on_the_instruction_they_were_rewritten_for(
     found = rewritings(kernel, 0, [("rule", rule)]).proved
     assert found
     assert any(used in _assert_runs(kernel, rewriting, machine) for rewriting in found[:2])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kernel k { in X : s8[17, 70]  out Y : s8[17, 70]  Y[i, j] = max(X[i, j], 0) }",
+        "kernel k { in X : u8[9, 20]  out Y : u8[7, 20]  for r in 0..3  Y[p, c] max= X[p + r, c] }",
+    ],
+)
+def test_what_nothing_computes_in_bytes_is_computed_in_words(text: str) -> None:
+    kernel = kernel_of(text)
+    result = map_kernel(kernel, load_hardware("tpp"), Options(prove=False))
+    assert [r.rule for r in result.rewritings] == ["widen-arithmetic", "in-steps"]
+    inputs = random_inputs(kernel, {}, 0)
+    expected = interpret(kernel, inputs)
+    found = run_lowered(result.lowered, result.accelerator, inputs)
+    assert (found["Y"].reshape(expected["Y"].shape) == expected["Y"]).all()

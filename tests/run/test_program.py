@@ -7,6 +7,7 @@ import pytest
 from isamap.diagnostics import ToolError
 from isamap.emit.c import emit_c
 from isamap.hw.accelerator import Accelerator
+from isamap.hw.load import load_hardware
 from isamap.ir.dtype import DTYPES
 from isamap.ir.index import var
 from isamap.run.build import build_program
@@ -91,6 +92,24 @@ def test_the_runner_stands_before_the_program() -> None:
     got = run_program(path, source, through, {"Z": np.array([1], np.int64)}, {})
     assert not isinstance(got, Crash)
     assert got["Z"].tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [("runner: [sh, -c, exit 3]", "mine.yaml:5:11"), ("seconds: 9", None)],
+)
+def test_what_a_runner_ends_with_is_told_where_it_is_named(
+    field: str, place: str | None, tmp_path: Path
+) -> None:
+    text = f"format: 1\nname: mine\nextends: portable_c\ntoolchain:\n  {field}\n"
+    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
+    hardware = load_hardware(str(tmp_path / "mine.yaml"), trust=True)
+    source = emitted(increment())
+    path = build_program(source, hardware)
+    got = run_program(path, source, hardware, {"Z": np.array([41], np.int64)}, {})
+    assert isinstance(got, Crash) == (place is not None)
+    if isinstance(got, Crash):
+        assert f"{place}: error[E506]" in str(ToolError(got.diagnostic))
 
 
 def test_a_missing_runner_is_named() -> None:

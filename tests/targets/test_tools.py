@@ -14,9 +14,10 @@ from isamap.diagnostics import ToolError
 from isamap.hw.catalogue import Tool, catalogue
 from isamap.hw.load import load_hardware, shipped_names
 from isamap.hw.native import remedy
+from isamap.hw.needed import needed
 from isamap.hw.tools import find_tool, located, tools_folder
 from isamap.targets import debian, install
-from isamap.targets.state import needed, targets
+from isamap.targets.state import targets
 
 
 @pytest.fixture
@@ -104,6 +105,19 @@ def test_what_is_simulated_for_want_of_tools_says_how_to_have_them(folder: Path,
     test = CliRunner().invoke(group, ["targets", "test", name, "--trust"])
     assert isinstance(test.exception, ToolError)
     assert f"help: isamap targets install {name}" in str(test.exception)
+
+
+def test_a_tool_that_is_too_old_runs_nothing(folder: Path) -> None:
+    script(folder / "path" / "zig", "0.17.0")
+    script(folder / "path" / "qemu-aarch64", "7.2.13")
+    kernel = folder / "add.ir"
+    kernel.write_text("kernel add { in x : f32[5]  out y : f32[5]  y[i] = x[i] + 1 }")
+    told = CliRunner().invoke(group, ["map", str(kernel), "--hw", "aarch64_neon", "--no-proof"])
+    assert told.exit_code == 0
+    flat = " ".join(told.output.split())
+    assert "run simulated" in flat
+    assert "qemu-aarch64 7.2.13 is too old, 10 or later is needed" in flat
+    assert "(isamap targets install aarch64_neon)" in flat
 
 
 def test_what_does_not_run_is_not_there(folder: Path) -> None:
@@ -254,6 +268,14 @@ def test_a_command_that_fails_is_told(folder: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(ToolError, match="E530"):
         install.install(["x"], lambda _: None)
+
+
+def test_the_size_of_a_package_is_that_of_its_own_files() -> None:
+    script = [sys.executable, "-c", install._PACKAGE_SIZE]
+    sizes = [int(subprocess.check_output([*script, name])) for name in ("click", "numpy")]
+    folders = [Path(sys.modules[name].__path__[0]) for name in ("click", "numpy")]
+    code = [sum(p.stat().st_size for p in folder.rglob("*.py")) for folder in folders]
+    assert code[0] < sizes[0] < code[1] < sizes[1]
 
 
 def test_what_was_fetched_before_stays_recorded(folder: Path) -> None:

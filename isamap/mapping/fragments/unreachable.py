@@ -17,6 +17,10 @@ OTHERS = 3
 """Further ones that are named beside the nearest."""
 
 
+_OTHER_KIND = 2
+"""How far from it is what takes no element in memory, or a constant only."""
+
+
 def missing(
     producers: Producers,
     expr: Expr,
@@ -49,10 +53,12 @@ def missing(
     # Movements that reach memory come nearest.
     nearest = min(found)
     others = sorted({name for _, _, name in found} - {nearest[2]})
+    # What takes something of another kind tells nothing of what would do.
+    lacking = f"; {_needed(expr, kind, wanted)}" if nearest[0] >= _OTHER_KIND else ""
     if not others:
-        return nearest[1]
+        return nearest[1] + lacking
     shown = ", ".join(others[:OTHERS]) + (", ..." if len(others) > OTHERS else "")
-    return f"{nearest[1]}; nor does {shown} bring it there"
+    return f"{nearest[1]}; nor does {shown} bring it there{lacking}"
 
 
 def _only_loads(producers: Producers, maker: Producer) -> bool:
@@ -94,10 +100,13 @@ def _fails(
         assert operand.storage is not None
         if producers.is_immediate(operand.storage):
             if not isinstance(expr, Literal):
-                return 2, f"{entry.name} takes only a constant as {name}"
+                return _OTHER_KIND, f"{entry.name} takes only a constant as {name}"
         elif producers.is_memory(operand.storage):
             if not isinstance(expr, Access) or expr not in references:
-                return 2, f"{entry.name} reads {name} from memory, where {print_expr(expr)} is not"
+                return (
+                    _OTHER_KIND,
+                    f"{entry.name} reads {name} from memory, where {print_expr(expr)} is not",
+                )
             access = access_of(maker.value, name)
             filler = producers.filler(maker, wanted)
             reference = references[expr]

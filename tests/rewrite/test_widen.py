@@ -1,0 +1,94 @@
+"""Integer arithmetic in a wider type, where a machine has none in its own."""
+
+import numpy as np
+import pytest
+
+from isamap.interp.inputs import random_inputs
+from isamap.interp.run import interpret
+from isamap.ir.nodes import Statement
+from isamap.ir.printer import print_statement
+from isamap.rewrite.apply import Rewritings, rewritings
+from isamap.rewrite.rules import UNMAPPED
+from isamap.rewrite.shape import Shapes
+from isamap.rewrite.widen import NAME, widening
+from isamap.text.load import parse_module
+from tests.rewrite.products import assert_valid, kernel_of
+
+
+def machine(*types: str) -> tuple[Statement, ...]:
+    """Return what a machine computes that has maxima in these types."""
+    text = "".join(
+        f"kernel max_{t} {{ in a : {t}[4]  out c : {t}[4]  c[i] max= a[i] }}\n" for t in types
+    )
+    return tuple(s for k in parse_module(text).kernels for s in k.statements)
+
+
+def widened(text: str, *types: str) -> Rewritings:
+    return rewritings(kernel_of(text), 0, ((NAME, widening(Shapes(machine(*types)))),))
+
+
+def statements(found: Rewritings) -> list[list[str]]:
+    return [[print_statement(s) for s in r.kernel.statements] for r in found.proved]
+
+
+POOL = "kernel k { in X : s8[9, 5]  out Y : s8[7, 5]  for r in 0..3  Y[p, c] max= X[p + r, c] }"
+
+
+def test_maxima_are_taken_in_a_type_that_the_machine_has() -> None:
+    found = widened(POOL, "s8", "u8", "s32", "f32")
+    assert statements(found) == [
+        ["Y_wide[p, c] max= s32(X[p + r, c])", "Y[p, c] = sat[s8](Y_wide[p, c])"]
+    ]
+    # A sum that is congruent may have another maximum.
+    assert [refused.rewriting.rule for refused in found.refused] == [NAME]
+
+
+def test_sums_wrap_in_the_end() -> None:
+    text = "kernel k { in X : u8[3, 9]  out Y : u8[3]  Y[i] += X[i, j] * X[i, j] + 200 }"
+    found = widened(text, "s32")
+    assert statements(found) == [
+        ["Y_wide[i] += s32(X[i, j]) * s32(X[i, j]) + 200", "Y[i] = u8(Y_wide[i])"]
+    ]
+    assert len(found.refused) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "Y[i] = max(X[i], 3)",
+        "Y[i] = X[i] + Z[i]",
+        "Y[i] = abs(X[i])",
+        "Y[i] = select(X[i] < Z[i], -X[i], Z[i] & 7)",
+        "Y[i] min= X[i]",
+        "Y[i] xor= X[i] | Z[i]",
+    ],
+)
+def test_they_compute_the_same_bits(statement: str) -> None:
+    kernel = kernel_of(f"kernel k {{ in X : s8[99]  in Z : s8[99]  out Y : s8[99]  {statement} }}")
+    found = rewritings(kernel, 0, ((NAME, widening(Shapes(machine("s16", "s32")))),))
+    assert found.proved
+    inputs = random_inputs(kernel, {}, 0)
+    for rewriting in found.proved:
+        assert_valid(rewriting, kernel)
+        after = interpret(rewriting.kernel, inputs)["Y"]
+        np.testing.assert_array_equal(after, interpret(kernel, inputs)["Y"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        POOL.replace("s8", "f32"),
+        POOL.replace("out Y", "inout Y"),
+        POOL.replace("max= X", "*= X"),
+        POOL.replace("s8", "s32"),
+        "kernel k { in X : s8[7]  out Y : s8[7]  Y[i] = X[i] }",
+    ],
+)
+def test_what_has_no_wider_type_or_begins_with_something_stays(text: str) -> None:
+    found = widened(text, "s32")
+    assert not found.proved
+    assert not found.refused
+
+
+def test_it_is_for_what_nothing_else_computes() -> None:
+    assert NAME in UNMAPPED

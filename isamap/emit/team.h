@@ -70,21 +70,20 @@ static inline int64_t isamap_from(int64_t count, int thread, int threads)
 
 /* Takes a quarter of what is left of a thread's own part; when nothing is, of another's, which may
    have been interrupted.  Returns whether there was something left.  A later loop in place of this
-   one has been reached by a thread that found nothing left here. */
+   one has been reached by a thread that found nothing left here.  A thread that computes alone takes
+   all at once: its loops have numbers that the team's have, too. */
 static int isamap_take(struct isamap_turn *turn)
 {
     const int threads = turn->threads;
+    if (threads == 1) {
+        turn->past = turn->count;
+        return turn->next++ == 0 && turn->count > 0;
+    }
     for (; turn->next < threads; ++turn->next) {
         const int owner = (turn->thread + turn->next) % threads;
         const int64_t begin = isamap_from(turn->count, owner, threads);
         const int64_t size = isamap_from(turn->count, owner + 1, threads) - begin;
         const int64_t unit = size / (ISAMAP_UNITS / 2) + 1, units = (size + unit - 1) / unit;
-        if (threads == 1 && size > 0) {
-            turn->from = begin;
-            turn->past = size;
-            turn->next = 1;
-            return 1;
-        }
         uint64_t *taken = &isamap_taken[turn->loop % ISAMAP_LOOPS][owner].units;
         uint64_t seen = __atomic_load_n(taken, __ATOMIC_RELAXED);
         while (seen / ISAMAP_UNITS <= turn->loop) {

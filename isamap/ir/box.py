@@ -10,6 +10,9 @@ Extents = Mapping[str, Index]
 
 def box(index: Index, extents: Extents) -> tuple[Index | None, Index | None]:
     """Return the least and the greatest value of ``index``, where they have a closed form."""
+    if still := {name: 0 for name, extent in extents.items() if extent.constant == 1}:
+        index = index.substitute(still)
+        extents = {name: extent for name, extent in extents.items() if name not in still}
     if index.is_linear_in(extents) and not index.reads:
         low = high = index.substitute({name: 0 for name in extents})
         for name, extent in extents.items():

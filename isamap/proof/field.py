@@ -291,7 +291,7 @@ class _Runs:
                 continue
             least, most = value_range(buffer)
             array = arrays[buffer.name]
-            ends = np.array([least, most]).astype(buffer.dtype.numpy)
+            ends = np.array([least, most], buffer.dtype.numpy)
             found[buffer.name] = ends[np.minimum(generator.integers(0, 4, array.shape), 1)]
         return found
 

@@ -49,12 +49,25 @@ def parallel_lemmas(
             continue
         claim = f"iterations of {counter} do not touch what others write in {array}"
         terms = Terms(lowered.symbols, kernel)
-        shape = buffers[array].shape if array in buffers else ()
+        shape = _joined_rows(runs, buffers[array].shape) if array in buffers else ()
         if not any(is_product(run.address) for run in runs) or not _indexed(runs, shape):
             shape = (const(0),)  # The address is the only index, without an end.
         negation = _Conflict(counter, shape, terms).of(runs)
         lemmas.append(Lemma("parallel", claim, terms.script(negation, lowered.requires)))
     return tuple(lemmas)
+
+
+def _joined_rows(runs: Mapping[_Run, set[int]], shape: Sequence[Index]) -> tuple[Index, ...]:
+    """Return a shape whose last dimension holds whole runs.
+
+    What lies across rows of constant length (several pixels of few channels) is an element of one
+    longer row; where it ends is asked of that one.
+    """
+    *outer, last = shape or (const(1),)
+    reach = max(max(starts) + run.length for run, starts in runs.items())
+    while outer and last.constant is not None and last.constant < reach:
+        last = outer.pop() * last
+    return (*outer, last)
 
 
 def _indexed(runs: Iterable[_Run], shape: Sequence[Index]) -> bool:

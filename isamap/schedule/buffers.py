@@ -9,7 +9,7 @@ from isamap.diagnostics import Diagnostic
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.printer import print_expr
 from isamap.mapping.matching import Mapping
-from isamap.schedule.reader import squeezed
+from isamap.schedule.reader import said_twice, squeezed
 from isamap.schedule.schedule import StatementSchedule
 from isamap.schedule.treatment import inputs
 from isamap.schedule.written import WrittenBuffers
@@ -56,6 +56,7 @@ def resolve_buffers(
     pairs = inputs(mapping)
     target = mapping.matching.statement.target.buffer
     found = [1] * (len(pairs) + 1)
+    said: dict[int, WrittenBuffers] = {}
     if written and not accelerator.scratchpads:
         text = f"{accelerator.name} has no scratchpad in which something could take turns"
         faults.append(Diagnostic("E415", text, written[0].what.span))
@@ -77,6 +78,11 @@ def resolve_buffers(
             text = f"there is no access '{own.what.text}'"
             hint = f"there are {'; '.join(known)}"
             faults.append(Diagnostic("E412", text, own.what.span, hint=hint))
+        if before := next((said[n] for n in fits if n in said), None):
+            text = f"how many places '{own.what.text}' has is said twice"
+            faults.append(said_twice(text, own.what, before.what))
+            continue
+        said |= dict.fromkeys(fits, own)
         for n in fits:
             found[n] = own.count.number
     return tuple(found)

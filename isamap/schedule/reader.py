@@ -114,6 +114,16 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
+def said_twice(message: str, again: Word, first: Word) -> Diagnostic:
+    """Return the error that something is said again, with the place where it is said first."""
+    return _twice(message, again.span, first.span)
+
+
+def _twice(message: str, span: Span, first: Span) -> Diagnostic:
+    note = Diagnostic("", "first here", first, severity="note")
+    return Diagnostic("E411", message, span, notes=(note,))
+
+
 class _Reader:
     """Recursive descent, and recovery at the next clause or block."""
 
@@ -417,8 +427,7 @@ class _Reader:
 
     # --- errors -----------------------------------------------------------------------------------
     def _twice(self, message: str, span: Span, first: Span) -> None:
-        note = Diagnostic("", "first here", first, severity="note")
-        self.errors.add(Diagnostic("E411", message, span, notes=(note,)))
+        self.errors.add(_twice(message, span, first))
 
     def _resume(self, words: tuple[str, ...]) -> None:
         """Go on at the next of some words that is first on its line, or at a closing brace.

@@ -15,7 +15,7 @@ from isamap.schedule.buffers import resolve_buffers
 from isamap.schedule.early import resolve_early
 from isamap.schedule.inside import copied_inside
 from isamap.schedule.printed import axes_text, bound_texts, tile_text
-from isamap.schedule.reader import schedule_fault, squeezed
+from isamap.schedule.reader import said_twice, schedule_fault, squeezed
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
 from isamap.schedule.shape import read_shape
 from isamap.schedule.treatment import COPIED, KINDS, Treatments, inputs
@@ -172,9 +172,13 @@ def _narrowed(
 def _with_tile(written: WrittenStatement, found: Sequence[Mapping]) -> list[Mapping]:
     """Return the mappings with the tile that is written; variables that it does not name have 1."""
     statement = found[0].matching.statement
-    tile = {}
+    tile: dict[str, int] = {}
+    said: dict[str, Word] = {}
     for variable, extent in written.tile or ():
         check_variable(variable, statement, written.name.text)
+        if (first := said.setdefault(variable.text, variable)) is not variable:
+            twice = said_twice(f"the tile of '{variable.text}' is said twice", variable, first)
+            raise ScheduleError([twice])
         tile[variable.text] = extent.number
     wanted = {name: extent for name, extent in tile.items() if extent > 1}
 
@@ -272,8 +276,7 @@ def _operands(
         meant = [n for n, pair in enumerate(pairs) if _means(own, *pair)]
         if before := next((said[n] for n in meant if n in said), None):
             text = f"how '{own.what.text}' is treated is said twice"
-            note = Diagnostic("", "first here", before.what.span, severity="note")
-            faults.append(Diagnostic("E411", text, own.what.span, notes=(note,)))
+            faults.append(said_twice(text, own.what, before.what))
             continue
         said |= dict.fromkeys(meant, own)
         if not meant:

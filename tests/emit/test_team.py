@@ -147,6 +147,9 @@ int main(int n, char **given)
     static uint64_t loops[THREADS];
     static int at[THREADS];
     for (int k = 0; k < LOOPS; ++k) counts[k] = rand() % 3 ? rand() % 300 : rand() % 4;
+    /* One that computes alone counts its loops on its own: a team has had some of these numbers. */
+    for (int k = 1; k <= ISAMAP_LOOPS && threads == 1; ++k)
+        isamap_taken[(1000 + k) % ISAMAP_LOOPS][0].units = (uint64_t)(1000 + k) * ISAMAP_UNITS + 5;
     for (int t = 0; t < threads; ++t) {{
         loops[t] = 1000;
         turns[t] = isamap_at(counts[0], &loops[t], t, threads);

@@ -121,6 +121,21 @@ def test_fragments_at_one_place_may_be_cut_in_different_elements(
         agrees(kernel, result.lowered, result.accelerator, trial)
 
 
+GROUPS = """kernel groups(H = 5, W = {width}, K = {k}) {{
+  in X : f32[H, W, {channels}] pad 0  const F : f32[3, 3, {c}, K]  out Y : f32[H, W, K]
+  Y[h, w, k] += X[h + r - 1, w + s - 1, {c}*(k//{per}) + c] * F[r, s, c, k]
+}}"""
+
+
+@pytest.mark.parametrize("hardware", ["x86_avx512", "x86_avx2"])
+@pytest.mark.parametrize(("per", "groups"), [(3, 3), (4, 4), (16, 2)])
+@pytest.mark.parametrize("width", [1, 9])
+def test_convolutions_of_groups(width: int, per: int, groups: int, hardware: str) -> None:
+    text = GROUPS.format(width=width, k=per * groups, per=per, c=3, channels=3 * groups)
+    kernel, to = parsed(text), machine(hardware)
+    agrees(kernel, map_kernel(kernel, to).lowered, to, width)
+
+
 def test_only_what_may_be_cut_is_copied(tmp_path: Path) -> None:
     """Of rows of four vectors the first and the last one are, each for one of the three taps."""
     kernel = parsed(ROWS.format(width=64))

@@ -23,6 +23,12 @@ BYTES = """kernel bytes(N = 40, K = 24) {
   in A : s8[K]  in B : s8[K, N]  out C : s32[N]
   C[n] += s32(A[k]) * s32(B[k, n])
 }"""
+PIXELS = """kernel pixels(H, W, K = {channels}) {{
+  in X : f32[H, W, 2] pad 0  const F : f32[3, 3, 2, K]  const B : f32[K]
+  local T : f32[H, W, K]  out Y : f32[H, W, K]
+  T[h, w, k] += X[h + r - 1, w + s - 1, c] * F[r, s, c, k]
+  Y[h, w, k] = max(T[h, w, k] + B[k], 0)
+}}"""
 POOL = (
     "kernel pool(N = 50) { in X : f32[N + 2]  out Y : f32[N]  for r in 0..3  Y[i] max= X[i + r] }"
 )

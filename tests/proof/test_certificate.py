@@ -322,6 +322,12 @@ def test_the_length_at_which_a_sum_may_wrap_is_told() -> None:
     assert found["sums of C may wrap, as in the kernel itself"] == "noted"
 
 
+@pytest.mark.parametrize("dtype", ["u64", "s64", "u4", "bool"])
+def test_the_greatest_and_least_of_every_type_are_run(dtype: str) -> None:
+    text = f"kernel most(N = 8) {{ in A : {dtype}[N]  out C : {dtype}[N]  C[n] max= A[n] }}"
+    assert proved(text, "portable_c").field.verdict == "agrees"
+
+
 def test_a_sum_that_may_wrap_is_not_called_safe() -> None:
     """400 terms of -128 are less than s16 holds."""
     found = claims_of(NARROW)

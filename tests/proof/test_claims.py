@@ -20,7 +20,7 @@ from isamap.proof.registers import register_flow
 from isamap.proof.walk import Malformed, sites
 from isamap.solver.lemma import Lemma, prove
 from tests.mapping.machines import machine as small_machine
-from tests.proof.samples import BYTES, FIXED, POOL, SAME, SYMBOLIC, changed, kernel, mapped
+from tests.proof.samples import BYTES, FIXED, PIXELS, POOL, SAME, SYMBOLIC, changed, kernel, mapped
 
 SAMPLES = [
     (FIXED, "gemm16"),
@@ -31,6 +31,8 @@ SAMPLES = [
     (BYTES, "x86_avx512"),
     (POOL, "x86_avx2"),
     (SAME, "x86_avx512"),
+    (PIXELS.format(channels=1), "x86_avx512"),  # stores go across pixels
+    (PIXELS.format(channels=18), "x86_avx512"),  # a pixel has a vector and a part of one
 ]
 
 

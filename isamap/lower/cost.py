@@ -53,6 +53,12 @@ ASIDE_CYCLES = 8.0
 PIECE_CYCLES = 2.0
 """Cycles of each stretch of elements that it moves, and of each element that has a condition."""
 
+WOVEN_ROW = 16
+"""Bytes of each of these rows, at least: of shorter ones no vectors are made."""
+
+SINGLE_CYCLES = 0.75
+"""Cycles an element of a copy that moves a few at a time."""
+
 SCATTER_CYCLES = 1.5
 """Cycles an element of any other copy."""
 
@@ -196,6 +202,7 @@ class _Walk:
         self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
         self.sites: dict[tuple[object, ...], Site] = {}
         self.often = Often()
+        self.read: dict[str, float] = {}  # elements that copies read of each array
 
     def value(self, index: Index) -> float:
         """Return a count, with counters (of triangular loops) taken for 0."""
@@ -218,6 +225,7 @@ class _Walk:
                     work.cycles += self._aside(node) * share
                 case Copy():
                     work.copies += self._copy(node) * share
+                    self._read(node, loops)
                 case Prefetch() | Guard() | Setting():
                     slots += share
         work.add(self._straight(calls, slots, bool(loops)), 1.0)
@@ -328,18 +336,27 @@ class _Walk:
 
     def _copy(self, copy: Copy) -> float:
         elements = prod(max(0.0, self.value(count)) for _, count in copy.counters)
-        weaving = elements * self.bytes[copy.target] / WEAVE_BYTES
         last, before = [*(c for c, _ in reversed(copy.counters)), "", ""][:2]
         if self.value(copy.target_offset.coefficient(last)) != 1:
             return elements * SCATTER_CYCLES
         if copy.source is None or self.value(copy.source_offset.coefficient(last)) == 1:
             runs = elements / self._run(copy)
             stretches = elements * self.bytes[copy.target] / COPY_BYTES + runs * RUN_CYCLES
-            # Short stretches are moved element by element, no worse than if they were woven.
-            return min(stretches, weaving)
+            # Short stretches are moved element by element.
+            return min(stretches, elements * SINGLE_CYCLES)
         woven = self.value(copy.source_offset.coefficient(before)) == 1
+        size = self.bytes[copy.target]
         woven = woven and self.value(copy.counters[-1][1]) <= WOVEN
-        return weaving if woven else elements * SCATTER_CYCLES
+        if woven and self.value(copy.counters[-2][1]) * size >= WOVEN_ROW:
+            return elements * size / WEAVE_BYTES
+        return elements * SCATTER_CYCLES
+
+    def _read(self, copy: Copy, loops: Loops) -> None:
+        """Take note of what a copy reads, in loops around it."""
+        if copy.source is not None:
+            trips = prod(count for _, count in loops)
+            read = prod(max(0.0, self.value(count)) for _, count in copy.counters) * trips
+            self.read[copy.source] = self.read.get(copy.source, 0.0) + read
 
     def _aside(self, copy: Copy) -> float:
         counts = [max(1.0, self.value(count)) for _, count in copy.counters]
@@ -360,7 +377,12 @@ class _Walk:
 
     def traffic(self) -> dict[str, float]:
         """Return the cycles that each cache or memory needs to deliver what is asked of it."""
-        return self._delivered(self._bytes_through)
+
+        def through(inner: float | None) -> Traffic:
+            asked = self._bytes_through(inner)
+            return asked if inner is None else asked + Traffic(self._copied())
+
+        return self._delivered(through)
 
     def once(self) -> dict[str, float]:
         """Return these cycles if everything comes into each cache once and stays there."""
@@ -391,7 +413,15 @@ class _Walk:
         arrays: dict[str, list[Site]] = {}
         for site in self.sites.values():
             arrays.setdefault(site.array, []).append(site)
-        return sum(touched_elements(own, 0) * self.bytes[array] for array, own in arrays.items())
+        seen = {array: touched_elements(own, 0) for array, own in arrays.items()}
+        for array, read in self.read.items():
+            seen[array] = max(seen.get(array, 0.0), min(read, self.sizes[array]))
+        return sum(elements * self.bytes[array] for array, elements in seen.items())
+
+    def _copied(self) -> float:
+        """Return the bytes of all elements that copies read: again, they come from near."""
+        read = {array: min(count, self.sizes[array]) for array, count in self.read.items()}
+        return sum(count * self.bytes[array] for array, count in read.items())
 
     def _bytes_through(self, capacity: float | None) -> Traffic:
         """Return what passes into a cache of ``capacity`` (None: into registers)."""

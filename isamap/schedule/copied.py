@@ -8,7 +8,6 @@ from math import inf, prod
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access
-from isamap.schedule.rank import COPY
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.shape import ASSUMED_EXTENT, Shape, fragments_of
 from isamap.schedule.treatment import PACKED, Treatments, by_operand, inputs, numeric
@@ -21,6 +20,9 @@ PASSES = 64
 panels of 64 columns of 512 to 2048 rows of f32 took 0.93 to 1.03 times as long as packed at 40
 blocks, 0.96 to 1.17 at 80, 1.00 to 1.38 at 160 (``benchmarks/panels.py``, an AMD Zen 4).
 """
+
+COPY = 1 / 4
+"""Cycles a byte that is copied into a packed operand."""
 
 WOVEN = 8
 """Rows that a copy weaves at most; of more it is a transposition, element by element."""

@@ -95,21 +95,12 @@ def with_levels(
     inside = copied_inside(shape, levels, chosen, treatments)
     block = block_of(shape, levels)
     early = first_early(shape, block, levels, chosen, far, accelerator)
-    early = tuple(one for one in early if not _is_copied_later(one, levels, inside))
+    if inside:  # what is copied inside loops is near when it is read
+        early = tuple(one for one in early if one.access is None or not inside[one.access])
     pitches = treatments.pitches(shape.mapping, chosen)
     return StatementSchedule(
         shape.mapping, tuple(levels), tuple(chosen), inside=inside, early=early, pitches=pitches
     )
-
-
-def _is_copied_later(early: Early, levels: Sequence[Level], inside: Sequence[int]) -> bool:
-    """Return whether what is asked for is copied inside the loop of which a later iteration reads
-    it: then it is not there yet.
-    """
-    if early.access is None or not inside:
-        return False
-    loops = [n for n, level in enumerate(levels) if level.variable == early.variable]
-    return loops[-1] < inside[early.access]
 
 
 def first_early(

@@ -20,8 +20,8 @@ from isamap.schedule.treatment import KINDS, PACKED, Shared, Treatments, numeric
 ASSUMED_EXTENT = 256
 """What a symbolic extent is taken for."""
 
-COPY = 1 / 4
-"""Cycles a byte that is copied into a packed operand, or out of a staged result."""
+COPY = 1.0
+"""Cycles an element that is copied into a packed operand, or out of a staged result."""
 
 PADDED = 0.25
 """Cycles an element of a padded copy, or what less it takes where only borders are copied."""
@@ -159,8 +159,7 @@ def _copied(
             sizes = shape or ()
             if kind == "packed" and sizes:
                 sizes = _once(mapping.matching, operand, used, sizes)
-            copied = prod(tiles[v] for v in tiles if v in used) * prod(sizes)
-            total += COPY * access.dtype.bytes * copied
+            total += COPY * prod(tiles[v] for v in tiles if v in used) * prod(sizes)
         elif treatments.reference(operand, access, kind) is None:
             return inf
         else:
@@ -203,5 +202,5 @@ def _staging(mapping: Mapping, treatments: Treatments, tiles: Dict[str, int]) ->
     for partial in (frozenset[str](), treatments.ragged):
         wanted = fragment(mapping, operand.name, partial, None)
         if wanted is None or producers.store(wanted, reference) is None:
-            return COPY * operand.dtype.bytes * 2 * results * elements
+            return COPY * 2 * results * elements
     return 0.0

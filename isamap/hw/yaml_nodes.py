@@ -18,6 +18,11 @@ MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
 MAX_EVENTS = 200_000
 
+TOO_DEEP = "nesting depth"
+"""What a LibYAML that bounds levels itself says, whose scanner looks ahead."""
+
+_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -92,6 +97,8 @@ def read_nodes(source: Source) -> Mapping:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         span = _span(source, mark, None) if mark else None
+        if TOO_DEEP in (error.problem or ""):
+            raise HardwareError(fail("E102", _DEEP, span)) from None
         message = f"not YAML: {error.problem or error.context}"
         raise HardwareError(fail("E101", message, span, _syntax_hint(error.problem))) from None
     except yaml.YAMLError as error:
@@ -157,8 +164,7 @@ def _check_events(source: Source, collector: Collector) -> None:
             case yaml.CollectionStartEvent():
                 depth += 1
                 if depth > MAX_DEPTH:
-                    message = f"nested more than {MAX_DEPTH} levels deep"
-                    raise HardwareError(_refuse(source, event, message))
+                    raise HardwareError(_refuse(source, event, _DEEP))
             case yaml.CollectionEndEvent():
                 depth -= 1
             case _:

@@ -50,6 +50,9 @@ HOPELESS = 8.0
 ALIKE = 1.1
 """Estimates this close are taken for equal."""
 
+BUSIER = 1.5
+"""How much longer what does more of a statement at once may keep the units busy for that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
@@ -404,10 +407,10 @@ def _fitting(
 def by_preference(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]:
     """Return the schedules, best first.
 
-    That is by estimate; among those within :data:`ALIKE` of the best, what is busy for as short a
-    time comes first, because where memory bounds them all the data may be in a cache; among those,
-    the instruction that does more of the statement.  The least spread decides between equal ones.
-    Without any estimate, they are as they come.
+    That is by estimate; among those within :data:`ALIKE` of the best, the instruction that does
+    more of the statement comes first, and then the one that is busy for less time: where memory
+    bounds them all, the data may be in a cache.  What is much :data:`BUSIER` comes after them.  The
+    least spread decides between equal ones.  Without any estimate, they are as they come.
     """
     known = [(a.estimate, a.schedule, a.spread) for a in found if a.estimate and a.schedule]
     if not known:
@@ -419,7 +422,7 @@ def by_preference(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]
         estimate, schedule, wide = item
         if estimate.cycles > ALIKE * least:
             return 2, estimate.cycles, estimate.busy, wide
-        if estimate.busy > ALIKE * idle:
+        if estimate.busy > BUSIER * idle:
             return 1, estimate.busy, estimate.cycles, wide
         return -_covered(schedule.mapping), estimate.busy, estimate.cycles, wide
 

@@ -50,8 +50,16 @@ def test_it_does_more_at_once(result: Result) -> None:
 def test_it_is_busy_for_less_time(result: Result) -> None:
     light = alternative(result, "v_mac_f32", 105, 50)
     fast = alternative(result, "v_mac_f32", 100, 90)
+    assert by_preference([fast, light])[0] == light.schedule
     assert advantage(light, fast) == "keeps the units busy for less time, wherever the data are"
     assert advantage(fast, light) == ""
+
+
+def test_what_is_busy_for_much_less_time_comes_before_what_does_more(result: Result) -> None:
+    much = alternative(result, "v_mac_f32", 100, 100)
+    light = alternative(result, "v_add_f32", 105, 50)
+    assert by_preference([much, light])[0] == light.schedule
+    assert advantage(light, much) == "keeps the units busy for less time, wherever the data are"
 
 
 def test_the_report_says_which() -> None:

@@ -189,10 +189,13 @@ def test_threads_copy_aside_each_for_itself(threads: int, tmp_path: Path) -> Non
 def test_padded_copies_inside_loops(tmp_path: Path) -> None:
     rng = random.Random(8)
     for trial in range(12):
-        kernel = planes(rng.choice(list(TYPES)), rng)
+        kind = rng.choice(list(TYPES))
+        kernel = planes(kind, rng)
         depth = rng.randint(1, 3)
         loops = rng.choice(["o/1, p/4, q/2", "o/1, q/6, p/2, q/3", "p/3, o/1, q/2"])
-        result = written(kernel, f"loops {loops}\noperands X padded inside {depth}", tmp_path)
+        clauses = f"instruction {INSTRUCTION[kind]}\naxes i <- i, k <- t\n"
+        clauses += f"loops {loops}\noperands X padded inside {depth}"
+        result = written(kernel, clauses, tmp_path)
         agrees(kernel, result.lowered, result.accelerator, trial)
 
 

@@ -1,12 +1,14 @@
 ISAMAP_COPY void mm_copy0(uint16_t *restrict p_B_packed, const uint16_t *restrict p_B)
 {
-    for (ptrdiff_t i_B_packed_n = 0; i_B_packed_n < 2; ++i_B_packed_n) {
+    for (ptrdiff_t i_B_packed_n = 0; i_B_packed_n < 1; ++i_B_packed_n) {
         for (ptrdiff_t i_B_packed_k = 0; i_B_packed_k < 1; ++i_B_packed_k) {
-            for (ptrdiff_t i_B_packed_k_tile = 0; i_B_packed_k_tile < 2; ++i_B_packed_k_tile) {
-                for (ptrdiff_t i_B_packed_k_in = 0; i_B_packed_k_in < 16; ++i_B_packed_k_in) {
-                    for (ptrdiff_t i_B_packed_n_in = 0; i_B_packed_n_in < 16; ++i_B_packed_n_in) {
-                        for (ptrdiff_t i_B_packed_k_in_2 = 0; i_B_packed_k_in_2 < 2; ++i_B_packed_k_in_2) {
-                            p_B_packed[i_B_packed_k * 1024 + i_B_packed_k_in * 32 + i_B_packed_k_in_2 + i_B_packed_k_tile * 512 + i_B_packed_n * 1024 + i_B_packed_n_in * 2] = p_B[i_B_packed_k * 2048 + i_B_packed_k_in * 64 + i_B_packed_k_in_2 * 32 + i_B_packed_k_tile * 1024 + i_B_packed_n * 16 + i_B_packed_n_in];
+            for (ptrdiff_t i_B_packed_n_tile = 0; i_B_packed_n_tile < 2; ++i_B_packed_n_tile) {
+                for (ptrdiff_t i_B_packed_k_tile = 0; i_B_packed_k_tile < 2; ++i_B_packed_k_tile) {
+                    for (ptrdiff_t i_B_packed_k_in = 0; i_B_packed_k_in < 16; ++i_B_packed_k_in) {
+                        for (ptrdiff_t i_B_packed_n_in = 0; i_B_packed_n_in < 16; ++i_B_packed_n_in) {
+                            for (ptrdiff_t i_B_packed_k_in_2 = 0; i_B_packed_k_in_2 < 2; ++i_B_packed_k_in_2) {
+                                p_B_packed[i_B_packed_k * 2048 + i_B_packed_k_in * 32 + i_B_packed_k_in_2 + i_B_packed_k_tile * 512 + i_B_packed_n * 2048 + i_B_packed_n_in * 2 + i_B_packed_n_tile * 1024] = p_B[i_B_packed_k * 2048 + i_B_packed_k_in * 64 + i_B_packed_k_in_2 * 32 + i_B_packed_k_tile * 1024 + i_B_packed_n * 32 + i_B_packed_n_in + i_B_packed_n_tile * 16];
+                            }
                         }
                     }
                 }
@@ -67,29 +69,41 @@ int mm(
     const char *kept = (const char *)(((uintptr_t)prepared + 63) & ~(uintptr_t)63);
     const uint16_t *const p_B_packed = (const uint16_t *)kept;
     isamap_tiles_begin();
-    for (ptrdiff_t i_n_0 = 0; i_n_0 < 2; ++i_n_0) {
+    for (ptrdiff_t i_m_0 = 0; i_m_0 < 2; ++i_m_0) {
         isamap_tile_set_f32(0, 0.0f);
         isamap_tile_set_f32(1, 0.0f);
-        isamap_tile_set_f32(2, 0.0f);
         {
-            isamap_tile_load(3, p_A, 2 * 64);
-            isamap_tile_load(4, (p_B_packed + i_n_0 * 1024), 2 * 32);
-            isamap_tile_multiply(tdpbf16ps, 0, 3, 4);
-            isamap_tile_load(3, (p_A + 32), 2 * 64);
-            isamap_tile_load(5, (p_B_packed + i_n_0 * 1024 + 512), 2 * 32);
-            isamap_tile_multiply(tdpbf16ps, 0, 3, 5);
-            isamap_tile_load(3, (p_A + 1024), 2 * 64);
-            isamap_tile_multiply(tdpbf16ps, 1, 3, 4);
-            isamap_tile_load(3, (p_A + 1056), 2 * 64);
-            isamap_tile_multiply(tdpbf16ps, 1, 3, 5);
-            isamap_tile_part(3, (p_A + 2048), 2 * 64, 8, 2 * 32);
-            isamap_tile_multiply(tdpbf16ps, 2, 3, 4);
-            isamap_tile_part(3, (p_A + 2080), 2 * 64, 8, 2 * 32);
-            isamap_tile_multiply(tdpbf16ps, 2, 3, 5);
+            isamap_tile_load(2, (p_A + i_m_0 * 1024), 2 * 64);
+            isamap_tile_load(3, p_B_packed, 2 * 32);
+            isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
+            isamap_tile_load(3, (p_B_packed + 1024), 2 * 32);
+            isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
+            isamap_tile_load(2, (p_A + i_m_0 * 1024 + 32), 2 * 64);
+            isamap_tile_load(3, (p_B_packed + 512), 2 * 32);
+            isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
+            isamap_tile_load(3, (p_B_packed + 1536), 2 * 32);
+            isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
         }
-        isamap_tile_store(0, (p_C + i_n_0 * 16), 4 * 32);
-        isamap_tile_store(1, (p_C + i_n_0 * 16 + 512), 4 * 32);
-        isamap_tile_store_part(2, (p_C + i_n_0 * 16 + 1024), 4 * 32, 8, 16);
+        isamap_tile_store(0, (p_C + i_m_0 * 512), 4 * 32);
+        isamap_tile_store(1, (p_C + i_m_0 * 512 + 16), 4 * 32);
+    }
+    {
+        isamap_tile_set_f32(0, 0.0f);
+        isamap_tile_set_f32(1, 0.0f);
+        {
+            isamap_tile_part(2, (p_A + 2048), 2 * 64, 8, 2 * 32);
+            isamap_tile_load(3, p_B_packed, 2 * 32);
+            isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
+            isamap_tile_load(3, (p_B_packed + 1024), 2 * 32);
+            isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
+            isamap_tile_part(2, (p_A + 2080), 2 * 64, 8, 2 * 32);
+            isamap_tile_load(3, (p_B_packed + 512), 2 * 32);
+            isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
+            isamap_tile_load(3, (p_B_packed + 1536), 2 * 32);
+            isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
+        }
+        isamap_tile_store_part(0, (p_C + 1024), 4 * 32, 8, 16);
+        isamap_tile_store_part(1, (p_C + 1040), 4 * 32, 8, 16);
     }
     isamap_tiles_end();
     return 0;

@@ -292,7 +292,9 @@ class NumericModel(Model):
         default_factory=dict,
         description="so many neighbouring terms over a variable have a sum of their own",
     )
-    zero: Flag = Field(False, description="a sum of its own begins with zero, not with a term")
+    zero: Flag = Field(
+        False, description="a sum of terms of its own begins with zero, not with a term"
+    )
     rounding: Rounding = Field(
         "nearest", description="of each step in f32: to the nearest (ties to even), or to odd"
     )

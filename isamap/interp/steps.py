@@ -80,7 +80,7 @@ def _sum(
         for value in values if order == "ascending" else reversed(ranges[name]):
             total = _sum(substitute_expr(term, {name: value}), rest, ranges, numeric, total)
         return total
-    begin = Literal("0", term.dtype) if numeric.zero else None
+    begin = Literal("0", term.dtype) if numeric.zero and not rest else None
     if order == "once":
         # Whatever is summed inside of it is a part of the one sum.
         names = [name, *(inner for inner, _ in rest)]

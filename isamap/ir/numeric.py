@@ -27,8 +27,9 @@ class Numeric:
 
     ``fused``: a product that is added is not rounded first.  ``sums`` says how terms are added over
     reduction variables, the outermost first; the others are outside of these and ascending.  A sum
-    of its own begins with its first term, or with zero (``zero``).  ``groups``: so many terms over
-    a variable, neighbours, have a sum of their own, which is then added; the groups are ascending.
+    of its own begins with its first term, or with zero (``zero``), one of sums with the first of
+    these in any case.  ``groups``: so many terms over a variable, neighbours, have a sum of their
+    own, which is then added; the groups are ascending.
     Each step (a sum, product, quotient or root) has this ``rounding``.  ``flush``, unless it is
     ``never``: subnormal arguments and results of each step, of ``min`` and ``max`` as well, are
     zero, of their sign.

@@ -205,3 +205,26 @@ def test_extremes_take_subnormal_numbers_for_zero_where_they_are_flushed(
     found = one(op, Numeric(flush=flush), a, b)
     assert math.copysign(1, found) == math.copysign(1, want)
     assert found == want or (math.isnan(found) and math.isnan(want))
+
+
+def test_sums_of_terms_begin_with_zero_and_sums_of_sums_with_the_first() -> None:
+    # A product too small for a float leaves zero of its sign behind.  Each sum over k ends with one
+    # that is negative, so that both are -0, and so are their sum and that with c.
+    text = """instruction dot {
+      in a : f32[2, 2] @ v  in b : f32[2, 2] @ v  inout c : f32[] @ v
+      c[] += a[k, p] * b[k, p] }"""
+    (instruction,) = parse_instructions(Source("test", text), frozenset({"v"}))
+    orders = (("p", "apart"), ("k", "apart"))
+    numeric = Numeric(fused=True, sums=orders, zero=True, flush="after")
+    plan = Plan(spelled_out(instruction, numeric, {}), {}, {}, Stepped(numeric=numeric))
+
+    def sign(last: float) -> float:
+        a = np.array([[0, 0], [last, last]], np.float32)
+        b = np.full((2, 2), 2.0**-120, np.float32)
+        c = np.array([-0.0], np.float32)
+        plan.run([(a.ravel(), 0), (b.ravel(), 0), (c, 0)])
+        return math.copysign(1.0, float(c[0]))
+
+    assert sign(-(2.0**-120)) == -1.0
+    assert sign(2.0**-120) == 1.0
+    assert sign(-0.0) == 1.0  # +0 and -0 is +0

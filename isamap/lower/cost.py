@@ -57,7 +57,7 @@ WOVEN_ROW = 16
 """Bytes of each of these rows, at least: of shorter ones no vectors are made."""
 
 SINGLE_CYCLES = 0.75
-"""Cycles an element of a copy that moves a few at a time."""
+"""Cycles an element of a copy that moves or weaves a few at a time."""
 
 SCATTER_CYCLES = 1.5
 """Cycles an element of any other copy."""
@@ -65,10 +65,13 @@ SCATTER_CYCLES = 1.5
 HELD = 2 / 3
 """The part of a cache that is taken for what it holds."""
 
-RESIDENT = 1 / 2
-"""The part of a core's own cache that data may take to be there when they are asked for: those of
-other kernels want the rest.
+RESIDENT = 1 / 4
+"""The part of a cache that one statement's data may take to be there when it begins: those of the
+other statements, and of others who share the cache, want the rest.
 """
+
+KEPT = 1 / 2
+"""The part of a core's own cache that data may take to be there from the last call."""
 
 ALIKE = 1.02
 """Estimates this close are taken for equal, and what caches deliver decides."""
@@ -347,9 +350,10 @@ class _Walk:
         woven = self.value(copy.source_offset.coefficient(before)) == 1
         size = self.bytes[copy.target]
         woven = woven and self.value(copy.counters[-1][1]) <= WOVEN
-        if woven and self.value(copy.counters[-2][1]) * size >= WOVEN_ROW:
-            return elements * size / WEAVE_BYTES
-        return elements * SCATTER_CYCLES
+        if not woven:
+            return elements * SCATTER_CYCLES
+        long = self.value(copy.counters[-2][1]) * size >= WOVEN_ROW
+        return elements * (size / WEAVE_BYTES if long else SINGLE_CYCLES)
 
     def _read(self, copy: Copy, loops: Loops) -> None:
         """Take note of what a copy reads, in loops around it."""
@@ -395,7 +399,7 @@ class _Walk:
         inner: float | None = None
         whole = self._touched()
         own = [float(s.size) for s in levels if s.size][:-1]  # the last cache others have, too
-        near = next((n for n, size in enumerate(own) if whole <= RESIDENT * size), len(levels))
+        near = next((n for n, size in enumerate(own) if whole <= KEPT * size), len(levels))
         for number, storage in enumerate(levels):
             if storage.read is not None:
                 traffic = through(inner)

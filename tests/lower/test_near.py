@@ -1,0 +1,64 @@
+"""What estimates take to be near, what copies cost, and what is asked for ahead because of that."""
+
+import pytest
+
+from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.result import Result
+from isamap.pipeline.source import load_hardware
+from isamap.text.load import parse_module
+
+CLOSE, FAR = 64, 512
+"""Sizes of square products of f32 that half of 1 MiB holds, and that it does not."""
+
+
+def product(m: int, n: int, k: int, dtype: str = "f32", hardware: str = "x86_avx512") -> Result:
+    wide = "s32" if dtype in ("s8", "u8") else "f32"
+    text = f"""kernel product {{
+      in A : {dtype}[{m}, {k}]  in B : {dtype}[{k}, {n}]  out C : {wide}[{m}, {n}]
+      C[m, n] += {wide}(A[m, k]) * {wide}(B[k, n])
+    }}"""
+    return map_kernel(parse_module(text).kernels[0], load_hardware(hardware))
+
+
+def test_what_a_core_keeps_does_not_come_from_memory() -> None:
+    near, far = (product(n, n, n).estimate for n in (CLOSE, FAR))
+    assert near.parts["l3"] == near.parts["memory"] == 0
+    assert near.parts["l2"] > 0
+    assert far.parts["l3"] > 0
+    assert far.parts["memory"] > 0
+    assert near.bound_by == "fma"
+
+
+def test_the_last_cache_is_shared() -> None:
+    # 12 MiB: the third cache has room for them, but others use it as well.
+    estimate = product(1024, 1024, 1024).estimate
+    assert estimate.parts["memory"] > 0
+
+
+@pytest.mark.parametrize("size", [64, 128])
+def test_small_products_take_the_unit_that_computes_most(size: int) -> None:
+    result = product(size, size, size, "bf16", "x86_amx")
+    assert {s.mapping.matching.needle.name for s in result.schedule.statements} == {"tdpbf16ps"}
+
+
+def test_copies_are_estimated_by_bytes() -> None:
+    # The fragments of both weave rows, four of bytes and two of bf16.
+    copies = {
+        dtype: product(512, 512, 512, dtype, "x86_amx").estimate.parts["copies"]
+        for dtype in ("u8", "bf16")
+    }
+    assert 0 < copies["u8"] < 0.7 * copies["bf16"]
+
+
+def test_what_jumps_from_row_to_row_is_asked_for() -> None:
+    (own,) = product(35, 700, 2048, hardware="x86_amx").schedule.statements
+    assert own.operands[1] == "direct"
+    assert [(early.access, early.variable) for early in own.early] == [(1, "k")]
+
+
+def test_what_was_just_copied_is_not_asked_for() -> None:
+    (own,) = product(35, 700, 2048, "u8", "x86_amx").schedule.statements
+    assert own.inside
+    copied = {n for n, depth in enumerate(own.inside) if depth}
+    assert copied
+    assert copied.isdisjoint(early.access for early in own.early)

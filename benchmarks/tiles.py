@@ -1,0 +1,35 @@
+"""Cycles of what moves tiles of matrices (AMX), and of what follows their products.
+
+    python benchmarks/tiles.py [--core 0]
+
+Figures of hwdesc/x86_amx.yaml are from here.  Prints a line for each; "none" where the CPU or the system has no tiles.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(__file__).with_suffix(".c")
+FLAGS = (
+    "-O2", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512bf16", "-mbmi2", "-mamx-tile",
+    "-mamx-bf16",
+)  # fmt: skip
+
+
+def main() -> int:
+    """Compile the program and run it on one core."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--core", type=int, default=min(os.sched_getaffinity(0)))
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "tiles"
+        subprocess.run(["gcc", *FLAGS, str(SOURCE), "-o", str(program)], check=True)
+        os.sched_setaffinity(0, {given.core})
+        return subprocess.run([str(program)], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,7 +2,8 @@
 
     python benchmarks/tiles.py [--core 0]
 
-Figures of hwdesc/x86_amx.yaml are from here.  Prints a line for each; "none" where the CPU or the system has no tiles.
+Figures of hwdesc/x86_amx.yaml are from here.  Prints a line for each; "none" where the CPU or
+the system has no tiles.
 """
 
 import argparse

@@ -214,8 +214,7 @@ def test_sums_of_terms_begin_with_zero_and_sums_of_sums_with_the_first() -> None
       in a : f32[2, 2] @ v  in b : f32[2, 2] @ v  inout c : f32[] @ v
       c[] += a[k, p] * b[k, p] }"""
     (instruction,) = parse_instructions(Source("test", text), frozenset({"v"}))
-    orders = (("p", "apart"), ("k", "apart"))
-    numeric = Numeric(fused=True, sums=orders, zero=True, flush="after")
+    numeric = Numeric(fused=True, sums=(("p", "apart"), ("k", "apart")), zero=True, flush="after")
     plan = Plan(spelled_out(instruction, numeric, {}), {}, {}, Stepped(numeric=numeric))
 
     def sign(last: float) -> float:

@@ -18,7 +18,7 @@ from isamap.pipeline.sequences import Sequences
 from isamap.pipeline.sizes import iterations
 from isamap.rewrite.rule import Rewriting
 from isamap.schedule.buffers import buffer_texts
-from isamap.schedule.printed import early_text
+from isamap.schedule.printed import early_text, level_text
 from isamap.schedule.schedule import StatementSchedule
 
 
@@ -153,9 +153,7 @@ def schedule_lines(result: Result, sequences: Sequences | None = None) -> list[s
 def _schedule_lines(
     name: str, schedule: StatementSchedule, sequences: Sequences, along: str | None
 ) -> list[str]:
-    loops = [
-        f"{level.variable}/{level.step}{' parallel' * level.parallel}" for level in schedule.levels
-    ]
+    loops = [level_text(level) for level in schedule.levels]
     computed = sequences.name(schedule.mapping)
     text = f"{name}: {computed}, loops {', '.join(loops) or 'none'}"
     treated = [

@@ -17,6 +17,7 @@ from isamap.lower.statement import StatementLowering
 from isamap.mapping.fragments.fragment import Reference
 from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit, direct
 from isamap.mapping.tiles.operand import dense_fragment, zero_of
+from isamap.schedule.overlap import overlapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +92,21 @@ class FinishedResults:
         producers, buffers = at.context.producers, at.context.buffers
         spent = not self._after.kept and len(self._after.finishes) == 1
         target = direct(buffers[name], finish.target, at.extents, buffers)
-        target = replace(target, guards=(), pad=None)
+        loose = overlapped(at.schedule)
+        target = replace(target, guards=(), pad=None, loose=loose)
         taken = [access for access in accesses(finish.value) if access != finish.result]
-        references = {a: direct(buffers[a.buffer], a, at.extents, buffers) for a in taken}
+        references = {
+            a: replace(direct(buffers[a.buffer], a, at.extents, buffers), loose=loose)
+            for a in taken
+        }
         found = finish_fragment(finish, held, references, target, producers, spent)
         dense = dense_fragment(at.mapping, at.needle.target.buffer)
         if found is None and dense is not None and not self._is_made_here(taken):
             own = at.extents, at.tile, at.block
             tiles = ResultTiles(dense.shape, at.result_digits(), at.order, *own)
             layouts = {access: tiles.beside(access) for access in references}
+            if any(access.names & loose for access in layouts):
+                raise bad(f"no instructions make {name} of what overlaps")
             references = {access: layout.reference() for access, layout in layouts.items()}
             if finish_fragment(finish, held, references, target, producers, spent) is not None:
                 references = self._pack(layouts)

@@ -8,12 +8,13 @@ from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
-from isamap.ir.statements import bind_extents
+from isamap.ir.statements import accesses, bind_extents
 from isamap.lower.capacity import excess
 from isamap.lower.cost import Estimate, estimate
-from isamap.lower.fuse import fuse
+from isamap.lower.fuse import Fused, fuse
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
+from isamap.lower.refine import NEARLY, WAITING, refined
 from isamap.lower.taken import check_plain, may_be_taken, may_take, schedule_within
 from isamap.mapping import matching
 from isamap.mapping.fragments.produce import Producers
@@ -22,6 +23,7 @@ from isamap.mapping.needles.pattern import size
 from isamap.schedule.bordered import bordered
 from isamap.schedule.buffers import first_buffers
 from isamap.schedule.first import first_schedule
+from isamap.schedule.overlap import overlapping
 from isamap.schedule.rank import Ranked, Ranking
 from isamap.schedule.schedule import Schedule, StatementSchedule
 from isamap.schedule.spread import spread
@@ -37,12 +39,6 @@ TRIED = 5
 
 RETILED = 2
 """Mappings that other loops are looked for: those that could be the fastest by them."""
-
-WAITING = 1.2
-"""How much longer than it must a statement waits for caches before other loops are looked for."""
-
-NEARLY = 1.02
-"""Other loops that gain less than this are not taken."""
 
 HOPELESS = 8.0
 """Mappings this much slower than the best by the closed form are not scheduled."""
@@ -134,7 +130,9 @@ def choose(
         # What is best for a statement alone may keep it out of the rounds of others.
         other = _together(kernel, accelerator, retiled, shared, symbols, threads)
         best = other if other.estimate.is_below(best.estimate) else best
-    return best
+    fused = Fused(best.schedule, best.lowered, best.estimate)
+    fused = refined(fused, kernel, accelerator, shared, symbols, threads)
+    return replace(best, schedule=fused.schedule, lowered=fused.lowered, estimate=fused.estimate)
 
 
 def _possible(
@@ -248,7 +246,8 @@ def alternatives(
         wide = spread(schedule, {buffer.name: buffer for buffer in alone.buffers})
         known = ranked.treatments
         own = Alternative(mapping, schedule, made, spread=wide, treatments=known, saved=saved)
-        found.append(_bordered(own, alone, accelerator, producers, symbols))
+        own = _bordered(own, alone, accelerator, producers, symbols)
+        found.append(_overlapping(own, kernel, alone, accelerator, producers, symbols))
     if not scheduled and may_take(kernel, number):
         found = [replace(a, schedule=schedule_within(a.mapping)) for a in found]
     return tuple(found)
@@ -284,7 +283,7 @@ def _retiled(
         if least * WAITING >= min(made.cycles, best):
             continue
         tiled = tiled_schedules(start.schedule, accelerator, alone, start.treatments, threads)
-        result[n] = _best_of(start, tiled, alone, accelerator, producers, symbols)
+        result[n] = _best_of(start, tiled, kernel, alone, accelerator, producers, symbols)
         best = min(best, (result[n].estimate or made).cycles)
     winner = by_preference(result)[0]
     for n, other in enumerate(result):
@@ -293,7 +292,7 @@ def _retiled(
         if other.schedule and more and other.mapping.tile == winner.mapping.tile:
             alike = replace(winner, mapping=other.mapping)
             with suppress(ScheduleError):
-                result[n] = _best_of(other, [alike], alone, accelerator, producers, symbols)
+                result[n] = _best_of(other, [alike], kernel, alone, accelerator, producers, symbols)
     return tuple(result)
 
 
@@ -320,9 +319,39 @@ def _bordered(
     return start
 
 
+def _overlapping(
+    start: Alternative,
+    kernel: Kernel,
+    alone: Kernel,
+    accelerator: Accelerator,
+    producers: Producers,
+    symbols: Mapping[str, int] | None,
+) -> Alternative:
+    """Return an alternative whose tails begin earlier, if the units are less busy then, or as it
+    is.
+    """
+    assert start.schedule is not None
+    assert start.estimate is not None
+    schedule = overlapping(start.schedule)
+    roles = {buffer.name: buffer.role for buffer in kernel.buffers}
+    read = accesses(start.mapping.matching.statement.value)
+    # What an earlier statement leaves may lie where results go, if it is read once only.
+    if schedule is None or any(roles[access.buffer] == "local" for access in read):
+        return start
+    with suppress(ScheduleError):
+        lowered = lower(alone, accelerator, Schedule((schedule,)), producers, saved=start.saved)
+        made = estimate(lowered, accelerator, symbols)
+        is_fast = made.busy * NEARLY < start.estimate.busy
+        is_fast = is_fast and made.cycles < ALIKE * start.estimate.cycles
+        if is_fast and excess(lowered, accelerator) is None:
+            return replace(start, schedule=schedule, estimate=made)
+    return start
+
+
 def _best_of(
     start: Alternative,
     schedules: Iterable[StatementSchedule],
+    kernel: Kernel,
     alone: Kernel,
     accelerator: Accelerator,
     producers: Producers,
@@ -340,8 +369,11 @@ def _best_of(
         if excess(lowered, accelerator) is not None:
             continue
         made = estimate(lowered, accelerator, symbols)
-        if made.cycles < least:
-            best, least = replace(start, schedule=schedule, estimate=made), made.cycles / NEARLY
+        found = replace(start, schedule=schedule, estimate=made)
+        found = _overlapping(found, kernel, alone, accelerator, producers, symbols)
+        assert found.estimate is not None
+        if found.estimate.cycles < least:
+            best, least = found, found.estimate.cycles / NEARLY
     return best
 
 

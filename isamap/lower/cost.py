@@ -73,6 +73,9 @@ other statements, and of others who share the cache, want the rest.
 KEPT = 1 / 2
 """The part of a core's own cache that data may take to be there from the last call."""
 
+OUTSIDE = ""
+"""What stands for the outermost loop of what is in none."""
+
 ALIKE = 1.02
 """Estimates this close are taken for equal, and what caches deliver decides."""
 
@@ -171,9 +174,15 @@ def estimate_nodes(
     walk = _Walk(lowered, accelerator, values)
     work = walk.nodes(nodes, ())
     parts = {**work.units, "chain": work.chain, "copies": work.copies}
-    memory = walk.traffic()
+    each = walk.traffic()
+    memory = _sums(each)
     parts.update(memory)
-    cycles = _beside(work.cycles, max(memory.values(), default=0.0)) + work.copies
+    # Nests follow each other: one computes while its own data come.
+    walk.nests[OUTSIDE] = walk.nests.get(OUTSIDE, 0.0) + work.copies
+    cycles = 0.0
+    for nest in dict.fromkeys((*walk.nests, *each)):
+        computing = walk.nests.get(nest, 0.0)
+        cycles += _beside(computing, max(each.get(nest, {}).values(), default=0.0))
     least = _beside(work.cycles, max(walk.once().values(), default=0.0)) + work.copies
     start = 0.0
     if accelerator.queues is not None:
@@ -187,6 +196,15 @@ def estimate_nodes(
 def _beside(computing: float, slowest: float) -> float:
     """Return the cycles of computing while memories deliver, a little in each other's way."""
     return max(computing, slowest) + 0.1 * min(computing, slowest)
+
+
+def _sums(each: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Return what each memory takes for all nests."""
+    total: dict[str, float] = {}
+    for own in each.values():
+        for name, cycles in own.items():
+            total[name] = total.get(name, 0.0) + cycles
+    return total
 
 
 def _last_level(accelerator: Accelerator) -> str:
@@ -206,6 +224,7 @@ class _Walk:
         self.sites: dict[tuple[object, ...], Site] = {}
         self.often = Often()
         self.read: dict[str, float] = {}  # elements that copies read of each array
+        self.nests: dict[str, float] = {}  # what is computed in each outermost loop
 
     def value(self, index: Index) -> float:
         """Return a count, with counters (of triangular loops) taken for 0."""
@@ -223,7 +242,10 @@ class _Walk:
                     self._windows(node, loops)
                 case Loop(counter, count, body, _):
                     trips = max(0.0, self.value(count))
-                    work.add(self.nodes(body, (*loops, (counter, trips))), trips * share)
+                    inside = self.nodes(body, (*loops, (counter, trips)))
+                    work.add(inside, trips * share)
+                    if not loops:
+                        self.nests[counter] = inside.cycles * trips * share
                 case Copy(aside=True):
                     work.cycles += self._aside(node) * share
                 case Copy():
@@ -231,7 +253,10 @@ class _Walk:
                     self._read(node, loops)
                 case Prefetch() | Guard() | Setting():
                     slots += share
-        work.add(self._straight(calls, slots, bool(loops)), 1.0)
+        straight = self._straight(calls, slots, bool(loops))
+        work.add(straight, 1.0)
+        if not loops:
+            self.nests[OUTSIDE] = work.cycles - sum(self.nests.values())
         return work
 
     def _flatten(
@@ -379,36 +404,41 @@ class _Walk:
             piece *= max(1.0, self.value(count))
         return piece
 
-    def traffic(self) -> dict[str, float]:
-        """Return the cycles that each cache or memory needs to deliver what is asked of it."""
+    def traffic(self) -> dict[str, dict[str, float]]:
+        """Return the cycles that each cache or memory needs to deliver what is asked of it, for
+        each outermost loop."""
 
-        def through(inner: float | None) -> Traffic:
+        def through(inner: float | None) -> dict[str, Traffic]:
             asked = self._bytes_through(inner)
-            return asked if inner is None else asked + Traffic(self._copied())
+            if inner is not None:
+                asked[OUTSIDE] = asked.get(OUTSIDE, Traffic()) + Traffic(self._copied())
+            return asked
 
         return self._delivered(through)
 
     def once(self) -> dict[str, float]:
         """Return these cycles if everything comes into each cache once and stays there."""
-        whole = self._touched()
-        return self._delivered(lambda inner: Traffic(0.0 if inner is None else whole))
+        whole = Traffic(self._touched())
+        return _sums(self._delivered(lambda inner: {} if inner is None else {OUTSIDE: whole}))
 
-    def _delivered(self, through: Callable[[float | None], Traffic]) -> dict[str, float]:
+    def _delivered(
+        self, through: Callable[[float | None], Mapping[str, Traffic]]
+    ) -> dict[str, dict[str, float]]:
         levels = [s for s in self.accelerator.storages if s.kind in ("cache", "memory")]
-        result: dict[str, float] = {}
+        result: dict[str, dict[str, float]] = {}
         inner: float | None = None
         whole = self._touched()
         own = [float(s.size) for s in levels if s.size][:-1]  # the last cache others have, too
         near = next((n for n, size in enumerate(own) if whole <= KEPT * size), len(levels))
         for number, storage in enumerate(levels):
             if storage.read is not None:
-                traffic = through(inner)
-                # What the caches before it hold comes once, if it is not there already.
-                waits = inner and whole > RESIDENT * inner and traffic.bytes
-                part = traffic.unforeseen / traffic.bytes if waits else 0.0
                 there = number > near  # what a nearer cache has from the last call comes from it
-                cycles = traffic.bytes * cycles_a_byte(storage, part)
-                result[storage.name] = 0.0 if there else cycles
+                for nest, traffic in through(inner).items():
+                    # What the caches before it hold comes once, if it is not there already.
+                    waits = inner and whole > RESIDENT * inner and traffic.bytes
+                    part = traffic.unforeseen / traffic.bytes if waits else 0.0
+                    cycles = traffic.bytes * cycles_a_byte(storage, part)
+                    result.setdefault(nest, {})[storage.name] = 0.0 if there else cycles
             inner = float(storage.size) if storage.size else inner
         return result
 
@@ -427,24 +457,25 @@ class _Walk:
         read = {array: min(count, self.sizes[array]) for array, count in self.read.items()}
         return sum(count * self.bytes[array] for array, count in read.items())
 
-    def _bytes_through(self, capacity: float | None) -> Traffic:
-        """Return what passes into a cache of ``capacity`` (None: into registers)."""
+    def _bytes_through(self, capacity: float | None) -> dict[str, Traffic]:
+        """Return what passes into a cache of ``capacity`` (None: into registers) for each outermost
+        loop."""
         groups: dict[tuple[tuple[str, float], ...], list[Site]] = {}
         for site in self.sites.values():
             groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
         beside: dict[str, list[tuple[tuple[str, float], ...]]] = {}
         for loops in groups:
-            beside.setdefault(loops[0][0] if loops else "", []).append(loops)
-        amount = Traffic()
+            beside.setdefault(loops[0][0] if loops else OUTSIDE, []).append(loops)
+        amount: dict[str, Traffic] = {}
         for outermost, several in beside.items():
             alone = Traffic()
             for loops in several:
                 alone += self._alone(len(loops), groups[loops], capacity)
-            if outermost and len(several) > 1 and capacity is not None:
+            if outermost != OUTSIDE and len(several) > 1 and capacity is not None:
                 every = [s for s in self.sites.values() if s.loops and s.loops[0][0] == outermost]
                 together = self._in_rounds(every, capacity)
                 alone = alone if together is None or alone.bytes <= together.bytes else together
-            amount += alone
+            amount[outermost] = alone
         return amount
 
     def _alone(self, depth: int, sites: Sequence[Site], capacity: float | None) -> Traffic:

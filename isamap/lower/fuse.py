@@ -27,6 +27,10 @@ ROUNDS = (4, 1)
 """Iterations of a round that are tried beside the longest block of its statements."""
 
 
+NEARLY = 1.05
+"""What is finished in registers may be estimated to take so much longer: it needs no memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fused:
     """A schedule, what it lowers to, and the estimate."""
@@ -85,7 +89,7 @@ def fuse(
                     continue
                 if excess(found.lowered, accelerator) is not None:
                     continue
-                if found.estimate.cycles <= best.estimate.cycles:
+                if found.estimate.cycles <= NEARLY * best.estimate.cycles:
                     best = found
                 break
     best = _together(bound, best, lowered, settled, threads)

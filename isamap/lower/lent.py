@@ -25,6 +25,7 @@ from isamap.lower.nodes import (
     Token,
     Window,
 )
+from isamap.schedule.overlap import overlapped
 from isamap.schedule.rounds import rows_in_round, shares_of
 from isamap.schedule.schedule import Schedule
 
@@ -46,8 +47,8 @@ def lent_places(kernel: Kernel, schedule: Schedule) -> dict[str, str]:
         output = buffers[statement.target.buffer]
         if own.within is not None or output.role != "out" or output.name in found.values():
             continue
-        # What goes past the caches is fetched for nothing.
-        if own.bypass or not _writes_each_once(statement, output):
+        # What goes past the caches is fetched for nothing; what is read again must be there still.
+        if own.bypass or overlapped(own) or not _writes_each_once(statement, output):
             continue
         for name in dict.fromkeys(a.buffer for a in accesses(statement.value)):
             lender = buffers[name]

@@ -26,6 +26,7 @@ from isamap.lower.states import with_states
 from isamap.lower.tokens import with_tokens
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.fragments.produce import Producers
+from isamap.schedule.overlap import overlapped
 from isamap.schedule.rounds import shares_of
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
@@ -110,6 +111,9 @@ def _go_on(begun: Begun, schedule: Schedule, number: int, alone: Finishing) -> N
     after = _finishing(bound, number, followers) if followers else alone
     if own.along is not None:
         _look_at_rounds(bound, schedule, number)
+    in_rounds = own.along is not None or bool(schedule.companions(number))
+    if in_rounds and own.levels and own.levels[0].variable in overlapped(own):
+        raise _apart(statement.target.buffer, "rounds do not overlap")
     nodes = lower_statement(begun.context, statement, own, begun.written, after)
     if own.along is None:
         begun.groups.append([nodes])

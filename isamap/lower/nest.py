@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from isamap.ir.index import Index, const, var
+from isamap.lower.again import check_again, whole_tiles
 from isamap.lower.calls import Block, Tile
 from isamap.lower.early import early_results
 from isamap.lower.emitter import Emitter
@@ -48,6 +49,7 @@ class Nest:
         self.accumulate_at = last[-1] + 1 if last else 0
         if self.results.finished.any:
             self._check_complete()
+        check_again(lowering, after, self.accumulate_at)
 
     def _check_complete(self) -> None:
         """Refuse to finish results that are not complete when they leave their register."""
@@ -110,6 +112,8 @@ class Nest:
             return nodes
         origin = position.origin[v] + full * step
         if rest.constant is not None:
+            if level.overlap:
+                origin, rest = whole_tiles(position, v, self.at.tile[v], origin, rest.constant)
             later = self._later(first, outer, begun)
             return nodes + body(position.moved(v, origin, rest), later)
         return nodes + self._symbolic_tail(level, position, origin, rest, first, outer, body)

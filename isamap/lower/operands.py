@@ -16,6 +16,7 @@ from isamap.mapping.fragments.layout import PackedLayout, PaddedLayout, direct, 
 from isamap.mapping.laws.killing import is_nothing
 from isamap.mapping.tiles.operand import packed, spare_rows
 from isamap.mapping.tiles.shared import accesses_of, brought, gathered
+from isamap.schedule.overlap import overlapped
 from isamap.schedule.schedule import StatementSchedule, Treatment
 
 
@@ -76,8 +77,10 @@ class Operands:
                     raise bad(f"operand '{places[0][0]}' is gathered from several places: packed")
                 table[operand] = dict.fromkeys(own, self._gathered(operand, places))
                 continue
+            loose = overlapped(self.schedule)
             table[operand] = {
-                a: self._reference(operand, a, kind, pitches[a]) for a, kind in wanted.items()
+                a: replace(self._reference(operand, a, kind, pitches[a]), loose=loose)
+                for a, kind in wanted.items()
             }
         self._unpacked = {(o, a): table[o][a] for _, o, a in self._later}
         return table
@@ -182,7 +185,8 @@ class Operands:
         if layout is None:
             raise bad(f"the reach of {access.buffer} inside {depth} loops has no closed form")
         layout = replace(layout, pitch=self._pitches[operand, access])
-        self.references[operand][access] = layout.reference()
+        loose = overlapped(self.schedule)
+        self.references[operand][access] = replace(layout.reference(), loose=loose)
         return (padded_copy(self.context, layout, here.is_nonnegative),)
 
     def _room(self, operand: str, access: Access, depth: int) -> str:

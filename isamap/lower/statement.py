@@ -28,6 +28,7 @@ from isamap.mapping.tiles.operand import (
     operand_digits,
     taken_access,
 )
+from isamap.schedule.overlap import overlapped
 from isamap.schedule.schedule import StatementSchedule
 
 
@@ -184,7 +185,7 @@ class StatementLowering:
         buffers = self.context.buffers
         target = self.statement.target
         found = direct(buffers[target.buffer], target, self.extents, buffers)
-        return replace(found, guards=(), pad=None)
+        return replace(found, guards=(), pad=None, loose=overlapped(self.schedule))
 
     def placed_first(self) -> tuple[Copy, ...]:
         """Return the copy that puts an operand where an instruction that overwrites it finds it.

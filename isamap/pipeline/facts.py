@@ -175,7 +175,12 @@ def schedule_facts(schedule: Schedule, names: list[str]) -> list[Facts]:
             "statement": name,
             "instruction": s.mapping.matching.needle.name,
             "levels": [
-                {"variable": level.variable, "step": level.step, "parallel": level.parallel}
+                {
+                    "variable": level.variable,
+                    "step": level.step,
+                    "parallel": level.parallel,
+                    "overlap": level.overlap,
+                }
                 for level in s.levels
             ],
             "operands": list(s.operands),

@@ -34,7 +34,7 @@ from isamap.proof.held import held_claims, held_sizes
 from isamap.proof.lent import in_place, lent_claims
 from isamap.proof.numbers import float_notes, integer_obligations
 from isamap.proof.parallel import parallel_lemmas
-from isamap.proof.partition import cuts, partition_lemmas
+from isamap.proof.partition import cuts, partition_lemmas, repeated_claims
 from isamap.proof.registers import register_flow
 from isamap.proof.rounds import round_obligations
 from isamap.proof.walk import UNBOUNDED, Malformed, sites
@@ -85,6 +85,7 @@ def obligations(evidence: Evidence) -> tuple[Obligation, ...]:
             found += mapping_obligations(mapping, bound, name)
             found += mapping_demands(mapping, cuts(schedule), bound.permissions, name)
             found += [Open(name, lemma) for lemma in partition_lemmas(schedule)]
+            found += repeated_claims(bound, evidence.schedule, at, name)
         else:
             found += fusion_obligations(shared, evidence.schedule, at)
         if schedule.along is not None:

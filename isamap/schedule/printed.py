@@ -88,8 +88,9 @@ def tile_text(mapping: Mapping) -> str:
 
 
 def level_text(level: Level) -> str:
-    """Return a loop: ``m/96 parallel``."""
-    return f"{level.variable}/{level.step}{' parallel' * level.parallel}"
+    """Return a loop: ``m/96 parallel``, ``m/32 overlap``."""
+    words = " parallel" * level.parallel + " overlap" * level.overlap
+    return f"{level.variable}/{level.step}{words}"
 
 
 def early_text(own: StatementSchedule, early: Early) -> str:

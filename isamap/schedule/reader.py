@@ -9,7 +9,7 @@
     clause: "instruction" NAME ("+" NAME)* ["(" NAME "=" EXPR ("," NAME "=" EXPR)* ")"] ["way" INT]
           | "axes" ("none" | AXIS "<-" forms ("," AXIS "<-" forms)*)
           | "tile" ("none" | VARIABLE "=" INT ("," VARIABLE "=" INT)*)
-          | "loops" ("none" | VARIABLE "/" INT ["parallel"] ("," VARIABLE "/" INT ["parallel"])*)
+          | "loops" ("none" | level ("," level)*)
           | "operands" ACCESS ["as" NAME] TREATMENT ("," ACCESS ["as" NAME] TREATMENT)*
           | "stream" ACCESS
           | "prefetch" ("none" | early ("," early)*)
@@ -17,6 +17,7 @@
           | "results" ("cached" | "uncached")
           | "within" STATEMENT
           | "along" STATEMENT
+    level: VARIABLE "/" INT ["parallel"] ["overlap"]
     early: ACCESS ["as" NAME] [(INT | "next") "of" VARIABLE]
     AXIS: NAME ("*" NAME)*
     forms: EXPR | "[" EXPR ("," EXPR)* "]"
@@ -393,7 +394,9 @@ class _Reader:
     def _level(self) -> WrittenLevel:
         name = self._name("a variable")
         self._expect("/", "a loop is a variable and a step: m/32")
-        return WrittenLevel(name, self._number("a step"), self._skip("parallel"))
+        step, parallel, word = self._number("a step"), self._skip("parallel"), self._next
+        overlap = Word(word.text, self._span(word)) if self._skip("overlap") else None
+        return WrittenLevel(name, step, parallel, overlap)
 
     def _operand(self) -> WrittenOperand:
         what = self._expression("a buffer or an access")

@@ -1,6 +1,6 @@
 """What a written schedule says about a statement, looked up among the statement's mappings."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from math import prod
@@ -14,12 +14,13 @@ from isamap.mapping.matching import Mapping
 from isamap.schedule.buffers import resolve_buffers
 from isamap.schedule.early import resolve_early
 from isamap.schedule.inside import copied_inside
+from isamap.schedule.overlap import no_overlap
 from isamap.schedule.printed import axes_text, bound_texts, tile_text
 from isamap.schedule.reader import said_twice, schedule_fault, squeezed
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
 from isamap.schedule.shape import read_shape
 from isamap.schedule.treatment import COPIED, KINDS, Treatments, inputs
-from isamap.schedule.written import Word, WrittenOperand, WrittenStatement
+from isamap.schedule.written import Word, WrittenLevel, WrittenOperand, WrittenStatement
 
 MOST_CALLS = 4096
 """Instructions of one unrolled block: more of them are a loop that was forgotten."""
@@ -235,11 +236,27 @@ def _levels(
             text = f"iterations of '{v}' add to the same results: they are not parallel"
             only = ", ".join(x.name for x in statement.variables if x.name in results)
             faults.append(_fault(level.variable, text, f"loops over {only or 'nothing'} can be"))
+        elif level.overlap is not None:
+            faults += _overlap(level, mapping, written.loops or ())
         before[v] = step
-        found.append(Level(v, step, level.parallel))
+        found.append(Level(v, step, level.parallel, level.overlap is not None))
     if not faults:
         _check_block(written, mapping, before, faults)
     return tuple(found)
+
+
+def _overlap(
+    level: WrittenLevel, mapping: Mapping, levels: Sequence[WrittenLevel]
+) -> Iterator[Diagnostic]:
+    """Yield why the last iterations of a loop cannot begin earlier, as far as the loops tell."""
+    assert level.overlap is not None
+    v = level.variable.text
+    why = no_overlap(mapping, v)
+    if why is None and [other for other in levels if other.variable.text == v][-1] is not level:
+        why = f"another loop over '{v}' is inside this one: say it there"
+    if why is not None:
+        hint = "the last iterations of results that do not fill a tile may begin earlier"
+        yield _fault(level.overlap, f"'{v}' cannot overlap: {why}", hint)
 
 
 def _check_block(

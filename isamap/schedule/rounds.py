@@ -80,7 +80,7 @@ def _inner(own: StatementSchedule, v: str, step: int) -> list[Level] | None:
             return None
     at = max(n for n, level in enumerate(own.levels) if level.variable == v)
     return [
-        replace(level, step=block) if n == at else level
+        replace(level, step=block, overlap=False) if n == at else level
         for n, level in enumerate(own.levels)
         if level.variable != v or (n == at and block < step)
     ]

@@ -16,12 +16,14 @@ class Level:
     """One loop: ``variable`` advances by ``step`` iterations; outer levels have larger steps.
 
     A variable's smallest step is the extent of its register block; within it the tiles are
-    unrolled.
+    unrolled.  Where its iterations do not fill whole tiles, the last ones of an ``overlap`` begin
+    so much earlier that they do, and compute some results again.
     """
 
     variable: str
     step: int
     parallel: bool = False
+    overlap: bool = False
 
 
 @dataclass(frozen=True, slots=True)

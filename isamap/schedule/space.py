@@ -18,6 +18,7 @@ from isamap.schedule.early import EARLY, RULE, early_of
 from isamap.schedule.first import blocks_for, first_early, order_levels
 from isamap.schedule.flows import Flow
 from isamap.schedule.inside import copied_inside
+from isamap.schedule.overlap import cut_tails, overlapped, overlapping
 from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Early, Level, Schedule, StatementSchedule, Treatment
 from isamap.schedule.shape import Shape, block_of, read_shape
@@ -60,6 +61,11 @@ first schedule, or so many for each.
 
 SUGGESTED = 4
 """Register blocks with which each tiling of the model is looked at first."""
+
+TAILS = ("rule", "cut", "overlap")
+"""Whether iterations that do not fill a tile begin earlier, so that they do: as in the first
+schedule, or not, or wherever that can be.
+"""
 
 UNROLL = (1, 2, 4, 8)
 """Tiles of the innermost reduction that are unrolled."""
@@ -249,6 +255,11 @@ class _Maker:
             for option in EARLY[1:]:
                 made.setdefault(early_of(option, first.mapping, first.levels), option)
             found.append(Choice(f"{self.prefix}prefetch", tuple(made.values())))
+        other = overlapping(replace(first, levels=cut_tails(first.levels)))
+        if other is not None:
+            found.append(
+                Choice(f"{self.prefix}tails", (RULE, TAILS[1 if overlapped(first) else 2]))
+            )
         if self.accelerator.queues is not None and first.levels:
             found.append(Choice(f"{self.prefix}buffers", BUFFERS))
         return found
@@ -297,7 +308,7 @@ class _Maker:
             shape, chosen = read_shape(mapping), self.starts[start].operands
             come, ranked = blocks_for(shape, chosen, self.accelerator, treatments)
             blocks = ranked[:BLOCKS]
-            own = tuple(self.starts[start].levels)
+            own = cut_tails(self.starts[start].levels)
             given = own != order_levels(shape, blocks[0], self.accelerator, self.threads, come.far)
             if given and not (self.written and start == 0):
                 first = block_of(shape, own)
@@ -323,6 +334,8 @@ class _Maker:
                 numbers[name] = picked
             elif name == "buffers":
                 numbers[name] = BUFFERS.index(choice.options[picked])
+            elif name == "tails":
+                numbers[name] = TAILS.index(choice.options[picked])
             elif name == "prefetch":
                 numbers[name] = EARLY.index(choice.options[picked])
             else:
@@ -389,7 +402,7 @@ class _Maker:
             early = self.starts[start].early
         else:
             early = first_early(shape, block, levels, kinds, facts.far, self.accelerator)
-        return StatementSchedule(
+        made = StatementSchedule(
             mapping,
             tuple(levels),
             tuple(kinds),
@@ -399,6 +412,17 @@ class _Maker:
             pitches=pitches,
             buffers=self._buffers(start, numbers.get("buffers", 0)),
         )
+        return self._with_tails(made, start, TAILS[numbers.get("tails", 0)], as_written)
+
+    def _with_tails(
+        self, made: StatementSchedule, start: int, tails: str, as_written: bool
+    ) -> StatementSchedule:
+        """Return a schedule whose tails are cut or begin earlier."""
+        if tails == "cut":
+            return replace(made, levels=cut_tails(made.levels))
+        if tails == "overlap" or (overlapped(self.starts[start]) and not as_written):
+            return overlapping(made) or made
+        return made
 
     def _buffers(self, start: int, option: int) -> tuple[int, ...]:
         own = self.starts[start]

@@ -24,11 +24,12 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class WrittenLevel:
-    """``m/96 parallel``."""
+    """``m/96 parallel``, ``m/32 overlap``."""
 
     variable: Word
     step: Word
     parallel: bool
+    overlap: Word | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,8 @@ def test_an_estimate_is_of_a_call_alone() -> None:
     ahead = mapped(TURNED.format("const"))
     each = estimate(with_input(ahead), ahead.accelerator)
     assert ahead.estimate.parts["copies"] == 0
-    assert ahead.estimate.cycles + each.parts["copies"] == each.cycles
+    both = ahead.estimate.cycles + each.parts["copies"]
+    assert both <= each.cycles < 1.1 * both  # what is copied must come, too
     assert ahead.preparation is not None
     assert ahead.preparation.bytes == 4 * 48 * 19
     once = estimate_ahead(ahead.lowered, ahead.accelerator)

@@ -144,11 +144,12 @@ def _sure(
 def _alignment(entry: Entry, operand: Buffer, fragment: Fragment, reference: Reference) -> int:
     """Return the bytes at whose multiples each fragment begins.
 
-    What a fragment lays out advances by tiles.
+    What a fragment lays out advances by tiles, unless it is loose.
     """
     if reference.dense is not None or operand.name not in entry.align:
         return reference.alignment
     tiles = {digit.variable: digit.tile for dim in fragment.dims for digit in dim}
+    tiles |= dict.fromkeys(reference.loose, 1)
     steps = [
         coefficient * prod(tiles.get(atom.name, 1) for atom in atoms if isinstance(atom, Name))
         for atoms, coefficient in reference.offset.terms

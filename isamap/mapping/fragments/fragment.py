@@ -73,6 +73,7 @@ class Reference:
     fragment's elements only, the fragment comes from ``aside``.  ``alignment`` is in bytes.
     The array is ``roomy`` if it does not end with the last element in use: whole fragments may be
     read, as if the rows that are missing from the last ones were there.
+    Fragments begin at multiples of their tiles, but along variables that are ``loose``.
     """
 
     array: str
@@ -84,6 +85,7 @@ class Reference:
     repeated: frozenset[int] = frozenset()
     roomy: bool = False
     aside: Aside | None = None
+    loose: frozenset[str] = frozenset()
 
     @property
     def laid_out(self) -> tuple[int, ...]:

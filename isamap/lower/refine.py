@@ -1,0 +1,76 @@
+"""Other loops for statements whose results others take from registers.
+
+Alone, such a statement takes its results to memory, which may hide what its loops are worth.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from isamap.diagnostics import ScheduleError
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.ahead import statement_kernel
+from isamap.ir.nodes import Kernel
+from isamap.ir.statements import bind_extents
+from isamap.lower.capacity import excess
+from isamap.lower.cost import estimate
+from isamap.lower.fuse import Fused
+from isamap.lower.lower import lower
+from isamap.mapping.fragments.produce import Producers
+from isamap.schedule.overlap import overlapping
+from isamap.schedule.schedule import Schedule, StatementSchedule
+from isamap.schedule.tiled import tiled_schedules
+from isamap.schedule.treatment import Treatments
+
+WAITING = 1.2
+"""How much longer than it must a kernel waits for caches before other loops are looked for."""
+
+NEARLY = 1.02
+"""Other loops that gain less than this are not taken."""
+
+
+def refined(
+    start: Fused,
+    kernel: Kernel,
+    accelerator: Accelerator,
+    producers: Producers,
+    symbols: Mapping[str, int] | None,
+    threads: int,
+) -> Fused:
+    """Return a schedule with better loops, by the estimate of the whole, or as it is."""
+    best = start
+    for root in range(len(kernel.statements)):
+        schedule = best.schedule
+        if not schedule.followers(root) or root in schedule.rounds:
+            continue
+        own = schedule.statements[root]
+        if own.along is not None or best.estimate.least * WAITING >= best.estimate.cycles:
+            continue
+        for other in _others(own, kernel, root, accelerator, producers, threads):
+            trial = [other if n == root else s for n, s in enumerate(schedule.statements)]
+            with suppress(ScheduleError):
+                lowered = lower(kernel, accelerator, Schedule(tuple(trial)), producers)
+                if excess(lowered, accelerator) is None:
+                    made = estimate(lowered, accelerator, symbols)
+                    if made.cycles * NEARLY < best.estimate.cycles:
+                        best = Fused(Schedule(tuple(trial)), lowered, made)
+    return best
+
+
+def _others(
+    own: StatementSchedule,
+    kernel: Kernel,
+    root: int,
+    accelerator: Accelerator,
+    producers: Producers,
+    threads: int,
+) -> Iterator[StatementSchedule]:
+    """Yield a statement's schedules with loops of the model, and with tails that overlap, too."""
+    alone = bind_extents(statement_kernel(kernel, root))
+    buffers = {buffer.name: buffer for buffer in alone.buffers}
+    treatments = Treatments(own.mapping, producers, buffers, alone.permissions)
+    for tiled in tiled_schedules(own, accelerator, alone, treatments, threads):
+        other = replace(tiled, buffers=own.buffers, bypass=own.bypass, stream=own.stream)
+        yield other
+        if (whole := overlapping(other)) is not None:
+            yield whole

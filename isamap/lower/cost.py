@@ -234,11 +234,14 @@ class _Walk:
     def nodes(self, nodes: Sequence[Node], loops: tuple[tuple[str, float], ...]) -> _Work:
         work = _Work()
         calls: list[tuple[Call, float]] = []
+        handed: list[tuple[Call, float]] = []
         slots = 2.0
-        for node, share in self._flatten(nodes, loops):
+        flat = self._flatten(nodes, loops)
+        old = self._handed_on(flat) if loops else frozenset()
+        for number, (node, share) in enumerate(flat):
             match node:
                 case Call():
-                    calls.append((node, share))
+                    (handed if number in old else calls).append((node, share))
                     self._windows(node, loops)
                 case Loop(counter, count, body, _):
                     trips = max(0.0, self.value(count))
@@ -253,11 +256,38 @@ class _Walk:
                     self._read(node, loops)
                 case Prefetch() | Guard() | Setting():
                     slots += share
-        straight = self._straight(calls, slots, bool(loops))
-        work.add(straight, 1.0)
+        work.add(self._straight(calls, slots, bool(loops)), 1.0)
+        if handed:
+            beside = self._straight(handed, 0.0, repeated=False)
+            alone = max(work.cycles, beside.cycles)
+            work.add(replace(beside, cycles=0.0, once=0.0, chain=0.0), 1.0)
+            work.cycles = max([alone, *work.units.values()])
         if not loops:
             self.nests[OUTSIDE] = work.cycles - sum(self.nests.values())
         return work
+
+    def _handed_on(self, nodes: Sequence[tuple[Node, float]]) -> frozenset[int]:
+        """Return the numbers of calls that take what the iteration before has left in registers:
+        they go on beside all that this one does."""
+
+        def places(call: Call, wanted: str) -> set[str]:
+            own = {o.name: o.role for o in self.entries[call.instruction].instruction.operands}
+            found = [(n, p.name) for n, p in call.operands if isinstance(p, Register)]
+            return {name for n, name in found if own[n] == wanted}
+
+        calls = [(n, node) for n, (node, _) in enumerate(nodes) if isinstance(node, Call)]
+        left = set().union(*(places(call, "out") for _, call in calls))
+        seen: set[str] = set()
+        old: set[str] = set()
+        found: set[int] = set()
+        for number, call in calls:
+            read = places(call, "in")
+            if read & (left - seen) or read & old:
+                found.add(number)
+                old |= places(call, "out") | places(call, "inout")
+            else:
+                seen |= places(call, "out") | places(call, "inout")
+        return frozenset(found)
 
     def _flatten(
         self, nodes: Sequence[Node], loops: Loops, share: float = 1.0

@@ -1,6 +1,6 @@
 """The loop nest of one statement: levels, tails, and where accumulators live."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from isamap.ir.index import Index, const, var
@@ -10,7 +10,8 @@ from isamap.lower.early import early_results
 from isamap.lower.emitter import Emitter
 from isamap.lower.fault import bad
 from isamap.lower.finish import KEPT, Finishing
-from isamap.lower.nodes import Guard, Loop, Node, Register
+from isamap.lower.later import Later, between, check_later
+from isamap.lower.nodes import Guard, Loop, Node, Register, Scope
 from isamap.lower.position import Position
 from isamap.lower.results import Results
 from isamap.lower.statement import StatementLowering
@@ -47,8 +48,11 @@ class Nest:
         last = [n for n, level in enumerate(self.levels) if level.variable in outputs]
         # Accumulators live inside the last loop over a variable of the target.
         self.accumulate_at = last[-1] + 1 if last else 0
+        self.shared = 0  # loops around that threads share
         if self.results.finished.any:
             self._check_complete()
+        if lowering.schedule.later and self.results.finished.any:
+            check_later(lowering, self.accumulate_at)
         check_again(lowering, after, self.accumulate_at)
 
     def _check_complete(self) -> None:
@@ -106,7 +110,10 @@ class Nest:
         rest = position.live[v] % step
         begun = False
         if full != const(0):
-            nodes += self._pass(level, position, full, step, first, outer, begun, body)
+            if results is None and self._is_later(depth, full):
+                nodes += self._later_pass(depth, position, full)
+            else:
+                nodes += self._pass(level, position, full, step, first, outer, begun, body)
             begun = True
         if rest == const(0):
             return nodes
@@ -139,7 +146,9 @@ class Nest:
         conditions = first
         if outer:
             conditions = None if first is None or begun else (*first, -var(counter))
+        self.shared += level.parallel
         inside = body(moved.counting(counter, count), conditions)
+        self.shared -= level.parallel
         return hoisted(Loop(counter, count, tuple(inside), level.parallel))
 
     def _symbolic_tail(
@@ -183,11 +192,78 @@ class Nest:
     ) -> tuple[Index, ...] | None:
         return None if outer and begun else first
 
+    # --- results that are finished later --------------------------------------------------------
+    def _is_later(self, depth: int, full: Index) -> bool:
+        """Return whether blocks of a level hand results on: one thread does several in turn."""
+        level, count = self.levels[depth], full.constant
+        alone = self.shared > 0 or not level.parallel
+        inner = depth + 1 == self.accumulate_at
+        several = alone and count is not None and count > 1
+        return self.at.schedule.later and self.results.finished.any and inner and several
+
+    def _later_pass(self, depth: int, position: Position, full: Index) -> list[Node]:
+        """Return full iterations of the innermost loop over results, which hand these on."""
+        level = self.levels[depth]
+        v, step, count = level.variable, level.step, full.constant
+        assert count is not None
+        start = position.origin[v]
+
+        def at(number: Index) -> Position:
+            return position.moved(v, start + number * step, const(step))
+
+        counter = self.context.unique(f"{v}_{len(position.ranges)}")
+        again = const(count - 1)
+        before = at(var(counter)).counting(counter, again)
+        here = at(var(counter) + 1).counting(counter, again)
+        tiles = list(self.block.tiles(at(const(0)), self.at.output_variables))
+        places = {tile: self.block.position_of(before, tile) for tile in tiles}
+        later = Later(self.results, places, "left")
+
+        def block(where: Position, finishes: Sequence[tuple[Node, ...]]) -> list[Node]:
+            packed = self.at.copied_inside(depth + 1, where)
+            return [*packed, *self._accumulate(depth + 1, where, (), later, finishes)]
+
+        def finished(where: Position) -> list[tuple[Node, ...]]:
+            return [later.finish(self.block.position_of(where, tile), tile) for tile in tiles]
+
+        nodes = block(at(const(0)), [])
+        nodes += hoisted(Loop(counter, again, tuple(block(here, finished(before)))))
+        nodes += [node for unit in finished(at(again)) for node in unit]
+        return [Scope(later.registers, tuple(nodes))]
+
+    def _parts(
+        self, depth: int, position: Position, results: dict[Tile, Register], wanted: int
+    ) -> list[list[Node]]:
+        """Return what is inside the accumulators in several parts, one after the other."""
+        level = self.levels[depth]
+        v, live = level.variable, position.live[level.variable].constant
+        full = 1 if live is None else max(1, live // level.step)
+        parts: list[list[Node]] = []
+        number = max(1, min(wanted, full))
+        for n in range(number):
+            first, last = n * full // number, (n + 1) * full // number
+            inner = position
+            if number > 1:
+                assert live is not None
+                end = live if n == number - 1 else last * level.step
+                origin = position.origin[v] + first * level.step
+                inner = position.moved(v, origin, const(end - first * level.step))
+            parts.append(self._inner(depth, inner, results))
+        return parts
+
     # --- accumulators ---------------------------------------------------------------------------
     def _accumulate(
-        self, depth: int, position: Position, first: tuple[Index, ...] | None
+        self,
+        depth: int,
+        position: Position,
+        first: tuple[Index, ...] | None,
+        later: Later | None = None,
+        units: Sequence[tuple[Node, ...]] = (),
     ) -> list[Node]:
-        """Return the code that makes, fills and stores the results of one register block."""
+        """Return the code that makes, fills and stores the results of one register block.
+
+        Where blocks hand results on to ``later`` ones, ``units`` finish those of the one before.
+        """
         early = early_results(self.at, position, self.results.places)
         if self.at.result_in_memory or self.statement.reduction == "=":
             return [*early, *self._inner(depth, position, {})]
@@ -198,7 +274,15 @@ class Nest:
             register = emitter.register(self.results.fragment(here), "acc")
             results[tile] = register
             self.results.start(emitter, here, register, first)
-        emitter.nodes += self._inner(depth, position, results)
+        if later is None:
+            emitter.nodes += self._inner(depth, position, results)
+        else:
+            parts = self._parts(depth, position, results, len(units))
+            emitter.nodes += between(parts, units)
         for tile, register in results.items():
-            self.results.finish(emitter, self.block.position_of(position, tile), register)
+            here = self.block.position_of(position, tile)
+            if later is None:
+                self.results.finish(emitter, here, register)
+            else:
+                later.leave(emitter, here, tile, register)
         return list(emitter.scope())

@@ -54,6 +54,32 @@ def refined(
                     made = estimate(lowered, accelerator, symbols)
                     if made.cycles * NEARLY < best.estimate.cycles:
                         best = Fused(Schedule(tuple(trial)), lowered, made)
+    for root in range(len(kernel.statements)):
+        best = _later(best, kernel, root, accelerator, producers, symbols)
+    return best
+
+
+def _later(
+    best: Fused,
+    kernel: Kernel,
+    root: int,
+    accelerator: Accelerator,
+    producers: Producers,
+    symbols: Mapping[str, int] | None,
+) -> Fused:
+    """Return a schedule that finishes a statement's results later, if that is estimated faster."""
+    own = best.schedule.statements[root]
+    if not best.schedule.followers(root) or own.later:
+        return best
+    later = replace(own, later=True)
+    trial = Schedule(
+        tuple(later if n == root else s for n, s in enumerate(best.schedule.statements))
+    )
+    with suppress(ScheduleError):
+        lowered = lower(kernel, accelerator, trial, producers)
+        made = estimate(lowered, accelerator, symbols)
+        if excess(lowered, accelerator) is None and made.cycles < best.estimate.cycles:
+            return Fused(trial, lowered, made)
     return best
 
 

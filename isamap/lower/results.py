@@ -10,7 +10,7 @@ from isamap.lower.beside import FinishedResults
 from isamap.lower.early import Place
 from isamap.lower.emitter import Emitter, bind
 from isamap.lower.fault import bad
-from isamap.lower.finish import Finishing
+from isamap.lower.finish import Finished, Finishing
 from isamap.lower.nodes import Copy, Guard, Node, Register, Window
 from isamap.lower.position import Position
 from isamap.lower.statement import StatementLowering
@@ -83,16 +83,26 @@ class Results:
     def finish(self, emitter: Emitter, here: Position, register: Register) -> None:
         """Finish a result, and take it to its buffer if it is wanted there too."""
         for finished in self.finished.of(here.partial(self.at.tile)):
-            emitter.held[finished.finish.result] = register
-            made = emitter.source(finished.made, here, "f")
-            assert isinstance(made, Register)
-            finish, to = finished.finish, finished.reference
-            if not finished.staged:
-                emitter.store(finished.store, here, made, to, self.past)
-                continue
-            staged = self._stage_reference(finish.target, register.shape)
-            emitter.store(finished.store, here, made, staged)
-            emitter.nodes.append(self._stage_copy(here, finish.target, to))
+            self.finish_one(emitter, here, finished, register)
+        self.keep(emitter, here, register)
+
+    def finish_one(
+        self, emitter: Emitter, here: Position, finished: Finished, register: Register
+    ) -> None:
+        """Make one buffer's elements of a result, and store them."""
+        emitter.held[finished.finish.result] = register
+        made = emitter.source(finished.made, here, "f")
+        assert isinstance(made, Register)
+        finish, to = finished.finish, finished.reference
+        if not finished.staged:
+            emitter.store(finished.store, here, made, to, self.past)
+            return
+        staged = self._stage_reference(finish.target, register.shape)
+        emitter.store(finished.store, here, made, staged)
+        emitter.nodes.append(self._stage_copy(here, finish.target, to))
+
+    def keep(self, emitter: Emitter, here: Position, register: Register) -> None:
+        """Take a result to its buffer if it is wanted there, too."""
         if self.finished.kept:
             self._store(emitter, here, register)
 

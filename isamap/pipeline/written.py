@@ -209,6 +209,12 @@ class Writer:
             raise _placed(error, self._joint(blocks, written)) from None
         if (over := excess(whole.lowered, self._hardware)) is not None:
             raise schedule_fault("E418", over, written.kernel.span)
+        for number, own in enumerate(whole.schedule.statements):
+            if own.later and not whole.schedule.followers(number):
+                text = (
+                    f"nothing is made in registers of {self._names[number]} that could come later"
+                )
+                raise schedule_fault("E418", text, blocks[number].span("results"))
         said = tuple(_said(blocks.get(n)) for n in range(len(chosen)))
         choice = Choice(
             whole.schedule, whole.lowered, whole.estimate, tuple(considered), written=True

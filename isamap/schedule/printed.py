@@ -69,8 +69,9 @@ def _clauses(statement: Named, own: StatementSchedule) -> list[str]:
         lines.append(f"prefetch {', '.join(early_text(own, early) for early in own.early)}")
     if own.buffers:
         lines.append(f"buffers {', '.join(buffer_texts(own)) or 'none'}")
-    if own.bypass is not None:
-        lines.append(f"results {'uncached' if own.bypass else 'cached'}")
+    words = [] if own.bypass is None else ["uncached" if own.bypass else "cached"]
+    if words or own.later:
+        lines.append(f"results {', '.join([*words, *['later'] * own.later])}")
     return lines
 
 

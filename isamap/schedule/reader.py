@@ -14,7 +14,7 @@
           | "stream" ACCESS
           | "prefetch" ("none" | early ("," early)*)
           | "buffers" ("none" | ACCESS ["as" NAME] INT ("," ACCESS ["as" NAME] INT)*)
-          | "results" ("cached" | "uncached")
+          | "results" ("cached" | "uncached" | "later") ("," ("cached" | "uncached" | "later"))*
           | "within" STATEMENT
           | "along" STATEMENT
     level: VARIABLE "/" INT ["parallel"] ["overlap"]
@@ -68,6 +68,9 @@ CLAUSES = (
 
 STORED = ("cached", "uncached")
 """How results are stored: as any store does it, or past the caches."""
+
+LATER = "later"
+"""When results are finished: while the next ones are computed."""
 
 _LEXER = re.compile(
     r"(?P<space>[ \t\r\n\f]+)|(?P<comment>#[^\n]*)"
@@ -328,7 +331,7 @@ class _Reader:
             "stream": lambda: self._expression("an access"),
             "prefetch": lambda: self._or_none(self._early),
             "buffers": lambda: self._or_none(self._buffers),
-            "results": self._stored,
+            "results": lambda: self._list(self._stored),
             "within": self._statement_name,
             "along": self._statement_name,
         }[token.text]
@@ -424,8 +427,8 @@ class _Reader:
         return WrittenBuffers(what, operand, self._number("a number of places"))
 
     def _stored(self) -> Word:
-        if self._next.text not in STORED:
-            raise self._stop(" or ".join(STORED))
+        if self._next.text not in (*STORED, LATER):
+            raise self._stop(" or ".join((*STORED, LATER)))
         return self._name("how results are stored")
 
     # --- errors -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from isamap.schedule.early import resolve_early
 from isamap.schedule.inside import copied_inside
 from isamap.schedule.overlap import no_overlap
 from isamap.schedule.printed import axes_text, bound_texts, tile_text
-from isamap.schedule.reader import said_twice, schedule_fault, squeezed
+from isamap.schedule.reader import LATER, STORED, said_twice, schedule_fault, squeezed
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
 from isamap.schedule.shape import read_shape
 from isamap.schedule.treatment import COPIED, KINDS, Treatments, inputs
@@ -112,7 +112,13 @@ def resolve(
         buffers = resolve_buffers(written.buffers, base.mapping, machine, faults)
     bypass = base.bypass
     if written.results is not None:
-        bypass = _bypass(written.results, treatments.producers.accelerator, faults)
+        stored = _bypass(written.results, treatments.producers.accelerator, faults)
+        bypass = bypass if stored is None else stored
+    later = base.later
+    if written.results is not None:
+        later = LATER in (word.text for word in written.results)
+    elif written.loops is not None:
+        later = False
     if faults:
         raise ScheduleError(faults)
     return replace(
@@ -125,6 +131,7 @@ def resolve(
         bypass=bypass,
         pitches=pitches,
         buffers=buffers,
+        later=later,
     )
 
 
@@ -396,7 +403,20 @@ def _stream(word: Word, mapping: Mapping, faults: list[Diagnostic]) -> int | Non
     return None
 
 
-def _bypass(word: Word, accelerator: Accelerator, faults: list[Diagnostic]) -> bool:
+def _bypass(
+    words: Sequence[Word], accelerator: Accelerator, faults: list[Diagnostic]
+) -> bool | None:
+    known: dict[str, Word] = {}
+    for word in words:
+        if word.text in known:
+            faults.append(said_twice(f"'{word.text}' is said twice", word, known[word.text]))
+        known.setdefault(word.text, word)
+    stored = [word for word in words if word.text in STORED]
+    if len({word.text for word in stored}) > 1:
+        faults.append(said_twice("results are stored in one way", stored[1], stored[0]))
+    if not stored:
+        return None
+    word = stored[0]
     is_past = word.text == "uncached"
     if is_past and not any(entry.bypass for entry in accelerator.entries):
         text = f"no instruction of {accelerator.name} stores past the caches"

@@ -67,6 +67,9 @@ class StatementSchedule:
     outermost, its packed fragments are made: those of the iterations that are left there.  Accesses
     that it leaves out, all if it is empty, are packed before all loops.
 
+    With ``later`` a block takes its results out of the accumulators only; what other statements
+    make of them is done while the next block of the innermost loop over results is computed.
+
     ``within`` is the number of an earlier statement whose results this one takes from its registers
     as soon as they are complete; it has no loops of its own then.
 
@@ -85,6 +88,7 @@ class StatementSchedule:
     bypass: bool | None = None
     pitches: tuple[int, ...] = ()
     buffers: tuple[int, ...] = ()
+    later: bool = False
 
     def places(self, access: int | None) -> int:
         """Return in how many places fragments of an access, or of the results, lie in turn."""

@@ -97,7 +97,7 @@ class WrittenStatement:
     stream: Word | None = None
     prefetch: tuple[WrittenEarly, ...] | None = None
     buffers: tuple[WrittenBuffers, ...] | None = None
-    results: Word | None = None
+    results: tuple[Word, ...] | None = None
     within: Word | None = None
     along: Word | None = None
     spans: Mapping[str, Span] = field(default_factory=dict, compare=False)

@@ -169,6 +169,8 @@ def _schedule_lines(
         text += f"; places in turn: {', '.join(buffers)}"
     if schedule.bypass:
         text += "; results past the caches"
+    if schedule.later:
+        text += "; finished while the next results are computed"
     if along is not None:
         text += f"; in the rounds of {along}"
     return wrap(text, "  ", "    ")

@@ -193,6 +193,7 @@ def schedule_facts(schedule: Schedule, names: list[str]) -> list[Facts]:
                 for early in s.early
             ],
             "uncached": s.bypass is True,
+            "later": s.later,
             "within": None if s.within is None else names[s.within],
             "along": None if s.along is None else names[s.along],
         }

@@ -49,6 +49,10 @@ FUSED = ("fused", "apart")
 STORED = ("cached", "uncached")
 """Whether results are stored as any store does it, or past the caches."""
 
+FINISHED = ("later", "at once")
+"""Whether results are finished while the next ones are computed, where the first schedule does it.
+"""
+
 ROUNDS = ("together", "apart", "longest")
 """Whether statements have one outermost loop, where they do so in the first schedule: with rounds
 no longer than there, or as long as the longest block of theirs.
@@ -90,6 +94,7 @@ class Space:
     _rounds: Mapping[int, tuple[tuple[int, ...], int]] = field(repr=False, default_factory=dict)
     _written: Schedule | None = field(repr=False, default=None)
     _past: Mapping[int, bool | None] = field(repr=False, default_factory=dict)
+    _later: Sequence[int] = field(repr=False, default=())
 
     @property
     def first(self) -> dict[str, int]:
@@ -122,6 +127,10 @@ class Space:
             if assignment.get(_results(number), 0):
                 past = not past
             built[number] = replace(built[number], bypass=past)
+        taken = {own.within for own in built}
+        for number in self._later:
+            later = FINISHED[assignment.get(_finished(number), 0)] == "later"
+            built[number] = replace(built[number], later=later and number in taken)
         result = Schedule(tuple(built))
         for first, (companions, step) in self._rounds.items():
             how = ROUNDS[assignment.get(_rounds(first), 0)]
@@ -174,7 +183,10 @@ def space(
     if like is not None and any(entry.bypass for entry in accelerator.entries):
         past = {n: own.bypass for n, own in enumerate(like.statements) if own.within is None}
     choices += [Choice(_results(n), STORED[::-1] if own else STORED) for n, own in past.items()]
-    return Space(tuple(choices), makers, kernel, fused, rounds, like if written else None, past)
+    later = [] if like is None else [n for n, own in enumerate(like.statements) if own.later]
+    choices += [Choice(_finished(n), FINISHED) for n in later]
+    first = like if written else None
+    return Space(tuple(choices), makers, kernel, fused, rounds, first, past, later)
 
 
 def _fused(number: int) -> str:
@@ -183,6 +195,10 @@ def _fused(number: int) -> str:
 
 def _results(number: int) -> str:
     return f"{number}.results"
+
+
+def _finished(number: int) -> str:
+    return f"{number}.finished"
 
 
 def _rounds(number: int) -> str:

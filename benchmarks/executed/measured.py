@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from executed.minimum import Fewest, fewest
-from executed.products import DEPTHS, Product, mapped, products
+from executed.products import Product, mapped, products
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.pipeline.result import Result
@@ -53,13 +53,14 @@ def _measured(machine: Accelerator, product: Product) -> Measured:
     if way_to_count(machine) is None:
         return Measured(product, None, least, None, None)
     shape = (product.rows, product.columns)
-    results = [mapped(machine, product.types, *shape, depth, product.schedule) for depth in DEPTHS]
+    depths = product.depths
+    results = [mapped(machine, product.types, *shape, depth, product.schedule) for depth in depths]
     source = results[0].source
     told = spills(source, machine) if source is not None else None
     counts = [_count(machine, result) for result in results]
     first, last = counts[0], counts[-1]
     told = on_stack(last, machine) if told is None else told
-    work = shape[0] * shape[1] * (DEPTHS[-1] - DEPTHS[0])
+    work = shape[0] * shape[1] * (depths[-1] - depths[0])
     executed = (last.instructions - first.instructions) / work
     return Measured(product, executed, least, told, last)
 

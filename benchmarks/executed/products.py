@@ -33,6 +33,9 @@ TYPES = {
 DEPTHS = (256, 512)
 """The two lengths of the inner loop; the difference is what is counted."""
 
+ROUNDS = 16
+"""Calls of the shorter inner loop at least: code that has several of them in a round has rounds."""
+
 _LARGE = (480, 480)
 """Rows and columns of the product for which the machine's register block is chosen."""
 
@@ -41,7 +44,7 @@ _LARGE = (480, 480)
 class Product:
     """The register block of a product of some types: its rows and columns, and the instruction.
 
-    ``schedule`` is that of a large product.
+    ``schedule`` is that of a large product; one call does so much of the ``depth``.
     """
 
     types: str
@@ -49,6 +52,13 @@ class Product:
     columns: int
     instruction: str
     schedule: WrittenSchedule
+    depth: int = 1
+
+    @property
+    def depths(self) -> tuple[int, int]:
+        """The two lengths of the inner loop."""
+        first = max(DEPTHS[0], ROUNDS * self.depth)
+        return first, first * DEPTHS[1] // DEPTHS[0]
 
 
 def product_text(types: str, rows: int, columns: int, depth: int) -> str:
@@ -96,4 +106,4 @@ def products(machine: Accelerator) -> Iterator[Product]:
             rows, columns = (block[v] * shape.tile[v] for v in ("i", "j"))
             schedule = parse_schedule(Source("product.schedule", schedule_text(result)))
             name = own.mapping.matching.needle.name
-            yield Product(types, rows, columns, name, schedule)
+            yield Product(types, rows, columns, name, schedule, shape.tile["k"])

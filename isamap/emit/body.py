@@ -9,8 +9,9 @@ from isamap.emit.liveness import calls, registers_used
 from isamap.emit.templates import Machine, call_lines, prefetch_line, setting_lines
 from isamap.emit.together import Together
 from isamap.emit.tokens import Turns, Waiting
-from isamap.emit.unrolling import unrolling
+from isamap.emit.unrolling import unrolling, written_out
 from isamap.ir.ahead import Uses
+from isamap.ir.index import var
 from isamap.lower.nodes import (
     Call,
     Copy,
@@ -24,6 +25,7 @@ from isamap.lower.nodes import (
     Setting,
     Token,
 )
+from isamap.lower.rounds import renamed
 
 INDENT = "    "
 _WIDTH = 100
@@ -102,10 +104,7 @@ class Body:
             case Call():
                 self.put(*call_lines(node, self.machine, env))
             case Loop():
-                inner = env.with_counter(node.counter, node.count)
-                self.put(*unrolling(node, self.machine), f"{_all(node, inner)} {{")
-                self._block(node.body, inner)
-                self.put("}")
+                self._loop(node, env)
             case Guard():
                 self._guard(node, env)
             case Scope():
@@ -123,6 +122,34 @@ class Body:
                 self.put(*setting_lines(node, self.machine, env))
             case _:
                 assert_never(node)
+
+    def _loop(self, loop: Loop, env: Env) -> None:
+        inner = env.with_counter(loop.counter, loop.count)
+        times = written_out(loop, self.machine)
+        if times > 1:
+            self._written_out(loop, times, env, inner)
+            return
+        self.put(*unrolling(loop, self.machine), f"{_all(loop, inner)} {{")
+        self._block(loop.body, inner)
+        self.put("}")
+
+    def _written_out(self, loop: Loop, times: int, env: Env, inner: Env) -> None:
+        """Add a loop with so many iterations in its body, and one for those that remain."""
+        count, counter = text(loop.count, env), inner.integers[loop.counter]
+        kind = inner.kind(loop.counter)
+        head = f"{kind} {counter} = 0; {counter} + {times - 1} < {count}; {counter} += {times}"
+        self.put(f"for ({head}) {{")
+        self.depth += 1
+        for number in range(times):
+            for node in renamed(loop.body, {loop.counter: var(loop.counter) + number}):
+                self._node(node, inner, alone=False)
+        self.depth -= 1
+        self.put("}")
+        if loop.count.constant is None or loop.count.constant % times:
+            first = text(loop.count // times * times, env)
+            self.put(f"{loop_head(loop.counter, first, count, inner)} {{")
+            self._block(loop.body, inner)
+            self.put("}")
 
     def _shared_nodes(self, nodes: tuple[Node, ...], env: Env, together: Together) -> None:
         """Add what all threads execute, each its part."""

@@ -1,17 +1,20 @@
 """Instruction calls: a description's C template with its placeholders filled in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from isamap.diagnostics import HardwareError, fail
 from isamap.emit import literals, names
 from isamap.emit.expressions import Env, operand, text
 from isamap.hw.accelerator import Accelerator, Entry
-from isamap.hw.template import render
+from isamap.hw.template import Placeholder, render, scan
 from isamap.ir.index import Index, product
 from isamap.ir.nodes import Buffer, Literal
 from isamap.lower.nodes import Call, Operand, Prefetch, Register, Setting, Window
+
+_REACH = 1 << 24
+"""Elements beyond a pointer that are a part of an instruction: fewer than 2^31 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,29 @@ def _values(call: Call, entry: Entry, machine: Machine, env: Env) -> dict[str, s
     for name, place in call.operands:
         declared = entry.instruction.operand(name)
         values[name] = _place(place, declared, call, machine, env)
+        far, near = _apart(place)
+        values[f"{name}.base"] = _place(far, declared, call, machine, env)
+        values[f"{name}.offset"] = str(near)
     return values
+
+
+def _apart(place: Operand) -> tuple[Operand, int]:
+    """Return a place as another one and the constant number of elements from there to it.
+
+    The number is 0 where it is more than an address in an instruction holds.
+    """
+    if not isinstance(place, Window):
+        return place, 0
+    near = place.offset.offset
+    if not 0 < near < _REACH:
+        return place, 0
+    return replace(place, offset=place.offset - near), near
+
+
+def names_offsets(call: Call, machine: Machine) -> bool:
+    """Return whether the template of a call names constant parts of addresses."""
+    found = scan(machine.template(call))
+    return any(isinstance(token, Placeholder) and token.part for token in found)
 
 
 def _place(place: Operand, declared: Buffer, call: Call, machine: Machine, env: Env) -> str:

@@ -1,11 +1,18 @@
-"""Asking the compiler to repeat the bodies of short innermost loops."""
+"""Repeating the bodies of short innermost loops, by the compiler or in the text."""
 
 from isamap.emit.liveness import calls
-from isamap.emit.templates import Machine
+from isamap.emit.templates import Machine, names_offsets
 from isamap.lower.nodes import Call, Loop, Node, Prefetch, Scope, Setting
 
 MOST = 8
 """How often a body is repeated at most."""
+
+WRITTEN = 32
+"""Instructions of a body that is written out, unless the toolchain says how many there are to be.
+
+The next power of two would make addresses and counting less than a tenth of four loads and four
+products; it would make loops of a few iterations none at all.
+"""
 
 
 def unrolling(loop: Loop, machine: Machine) -> tuple[str, ...]:
@@ -15,14 +22,33 @@ def unrolling(loop: Loop, machine: Machine) -> tuple[str, ...]:
     instructions as the toolchain says, so that counting and addresses are a small part of it.
     """
     tools = machine.accelerator.toolchain
-    wanted = tools.unroll if tools is not None else 0
+    times = _times(loop, machine, tools.unroll if tools is not None else 0)
+    return (f"#pragma GCC unroll {times}",) if times > 1 else ()
+
+
+def written_out(loop: Loop, machine: Machine) -> int:
+    """Return how often the body of a loop is to stand in the text.
+
+    More than once where instructions take constant parts of addresses: those of one iteration are
+    constant parts of another one's, which the compiler that repeats a body does not tell them.
+    """
+    if not any(names_offsets(call, machine) for call in calls(loop.body)):
+        return 1
+    tools = machine.accelerator.toolchain
+    times = _times(loop, machine, (tools.unroll if tools is not None else 0) or WRITTEN)
+    count = loop.count.constant
+    return times if count is None else max(1, min(times, count))
+
+
+def _times(loop: Loop, machine: Machine, wanted: int) -> int:
+    """Return how often the body of a loop is repeated for it to have ``wanted`` instructions."""
     if not wanted or not _is_straight(loop.body):
-        return ()
+        return 1
     length = sum(machine.entries[call.instruction].length for call in calls(loop.body))
     times = 1
     while length and times < MOST and times * length < wanted:
         times *= 2
-    return (f"#pragma GCC unroll {times}",) if times > 1 else ()
+    return times
 
 
 def _is_straight(nodes: tuple[Node, ...]) -> bool:

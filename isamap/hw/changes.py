@@ -93,4 +93,5 @@ def check_change(change: Change, entry: Entry, machine: Machine) -> Iterator[Dia
     if model.numeric:
         yield from check_numeric(change.document, change.place, entry)
     if model.emit is not None:
-        yield from check_template(change.document, (*change.place, "emit"), entry, model.emit)
+        place = (*change.place, "emit")
+        yield from check_template(change.document, place, entry, model.emit, machine)

@@ -8,7 +8,7 @@ from isamap.hw.accelerator import Entry, State, Storage
 from isamap.hw.document import Document, Place
 from isamap.hw.numeric import check_numeric
 from isamap.hw.schema import InstructionModel, StorageModel
-from isamap.hw.template import Placeholder, Stray, scan
+from isamap.hw.template import PARTS, Placeholder, Stray, scan
 from isamap.hw.yaml_nodes import Scalar
 from isamap.ir.constraint import Constraint
 from isamap.ir.literal import value
@@ -106,9 +106,9 @@ def _check_prefetch(document: Document, name: str, template: str) -> Iterator[Di
             case Stray(offset):
                 yield fail("E114", _BRACE, _inside(scalar, offset, 1))
                 return
-            case Placeholder(other, offset) if other != "address":
-                message = f"'{{{other}}}' is nothing that a line is prefetched by"
-                span = _inside(scalar, offset, len(other) + 2)
+            case Placeholder(_, offset) if token.text != "address":
+                message = f"'{{{token.text}}}' is nothing that a line is prefetched by"
+                span = _inside(scalar, offset, len(token.text) + 2)
                 yield fail("E114", message, span, "the only name is: address")
                 return
             case Placeholder(own, _):
@@ -164,7 +164,7 @@ def check_entry(
     yield from check_numeric(document, own, entry)
     for field, template in (("emit", entry.emit), ("bypass", entry.bypass)):
         if template is not None:
-            yield from check_template(document, (*own, field), entry, template)
+            yield from check_template(document, (*own, field), entry, template, machine)
     if entry.bypass is not None:
         yield from _check_bypass(document, index, entry, machine)
 
@@ -341,13 +341,19 @@ def _check_bypass(
 
 
 def check_template(
-    document: Document, place: Place, entry: Entry, template: str
+    document: Document, place: Place, entry: Entry, template: str, machine: Machine
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with the C template of an instruction that stands at a place."""
     instruction = entry.instruction
     scalar = document.scalar(*place)
     known = template_names(instruction) | document.parameters.keys()
-    used = set()
+    pointers = tuple(
+        operand.name
+        for operand in instruction.places
+        if machine.storages[operand.storage or ""].kind == "memory"
+    )
+    used: set[str] = set()
+    parts: dict[str, set[str]] = {}
     broken = False
     for token in scan(template):
         match token:
@@ -356,12 +362,21 @@ def check_template(
                 broken = True
                 yield fail("E114", _BRACE, span)
             case Placeholder(name, offset) if name not in known:
-                span = _inside(scalar, offset, len(name) + 2)
+                span = _inside(scalar, offset, len(token.text) + 2)
                 broken = True
-                message = f"'{{{name}}}' is no operand, extent or type of '{entry.name}'"
+                message = f"'{{{token.text}}}' is no operand, extent or type of '{entry.name}'"
                 yield fail("E114", message, span, f"the names are: {', '.join(sorted(known))}")
-            case Placeholder(name, _):
+            case Placeholder(name, offset, part) if part and (
+                part not in PARTS or name not in pointers
+            ):
+                span = _inside(scalar, offset, len(token.text) + 2)
+                broken = True
+                message = f"'{{{token.text}}}' is no part of where an operand lies in memory"
+                hint = f"the parts are {' and '.join(PARTS)}, of: {', '.join(pointers) or 'none'}"
+                yield fail("E114", message, span, hint)
+            case Placeholder(name, _, part):
                 used.add(name)
+                parts.setdefault(name, set()).add(part)
     needed = [o.name for o in instruction.places]
     chosen = (e for e in instruction.extents if e.value is None and e.least is None)
     needed += [e.name for e in chosen if _matters(e, instruction)]
@@ -370,6 +385,11 @@ def check_template(
         if name not in used and not broken:
             message = f"the template of '{entry.name}' never uses '{name}'"
             yield fail("E114", message, scalar.span, f"write '{{{name}}}' where it belongs")
+    for name, own in parts.items():
+        if "" not in own and own != set(PARTS):
+            (lacking,) = set(PARTS) - own
+            message = f"the template of '{entry.name}' has a part of where '{name}' lies only"
+            yield fail("E114", message, scalar.span, f"write '{{{name}.{lacking}}}', too")
 
 
 def template_names(instruction: Instruction) -> frozenset[str]:

@@ -90,7 +90,7 @@ def check_templates(document: Document) -> Iterator[Diagnostic]:
         span = document.span("toolchain", "tokens", field)
         used = set()
         for found in scan(getattr(toolchain.tokens, field)):
-            name = found.name if isinstance(found, Placeholder) else ""
+            name = found.text if isinstance(found, Placeholder) else ""
             used.add(name)
             if name not in known:
                 told = ", ".join(sorted(known)) or "none"

@@ -1,12 +1,15 @@
 """From files and texts to checked modules, with every error in one go."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from isamap.diagnostics import (
     Collector,
     Diagnostic,
+    IsamapError,
     LimitError,
     ParseError,
     Source,
@@ -19,6 +22,8 @@ from isamap.text.define import Reader
 from isamap.text.files import Parsed, parse_files
 from isamap.text.parse import parse_text
 from isamap.text.syntax import Definition
+
+_WORD = re.compile(r"\w+")
 
 VERSION = 1
 """The version of the language that this package reads."""
@@ -57,12 +62,35 @@ def parse_instructions(
 
     ``constants`` are names that stand for numbers.  An instruction with type parameters is returned
     once for every combination of them.  Errors are those of :func:`load_module`.
+
+    Machines that extend one description have most of their blocks in common: each is read once.
     """
+    # Names that do not occur say nothing of a block without errors.
+    words = frozenset(_WORD.findall(source.text))
+    given = constants or {}
+    own = tuple(sorted((name, number) for name, number in given.items() if name in words))
+    try:
+        # No storages at all would mean any.
+        return _read_once(source, storages & words or storages, own)
+    except IsamapError:
+        return _instructions(source, storages, given)  # The messages tell all names.
+
+
+@lru_cache(maxsize=4096)
+def _read_once(
+    source: Source, storages: frozenset[str], constants: tuple[tuple[str, int], ...]
+) -> tuple[Instruction, ...]:
+    return _instructions(source, storages, dict(constants))
+
+
+def _instructions(
+    source: Source, storages: frozenset[str], constants: Mapping[str, int]
+) -> tuple[Instruction, ...]:
     errors = Collector()
     file, places = parse_text(source, errors)
     syntax = bool(errors.found)
     limits = Collector()
-    reader = Reader(places, errors, limits, constants or {})
+    reader = Reader(places, errors, limits, constants)
     found: list[Instruction] = []
     for include in file.includes:
         span = places.span(include.start, include.end)

@@ -22,6 +22,13 @@ def asking(unroll: int, length: int = 1) -> Accelerator:
     return replace(MACHINE, entries=entries, toolchain=replace(MACHINE.toolchain, unroll=unroll))
 
 
+def apart() -> Accelerator:
+    """Return the toy machine whose load names the two parts of an address."""
+    written = "{r} = *(const v16u *)({m.base} + {m.offset})"
+    entries = (replace(e, emit=written) if e.name == "load" else e for e in MACHINE.entries)
+    return replace(MACHINE, entries=tuple(entries))
+
+
 def text(unroll: int, length: int = 1) -> CSource:
     made = gemm()
     return emit_c(made.lowered, asking(unroll, length), made.kernel)
@@ -65,6 +72,25 @@ def test_loops_with_conditions_are_left() -> None:
 
 def test_what_is_repeated_computes_the_same() -> None:
     machine, source = asking(1000), text(1000)
+    kernel = Compiled(source, build_shared(source, machine))
+    rng = np.random.default_rng(0)
+    a = rng.integers(-8, 8, (5, 7)).astype(np.float32)
+    b = rng.integers(-8, 8, (7, 37)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(a, b)["C"], a @ b)
+
+
+def test_what_is_written_out_has_the_addresses_of_a_round_as_constants() -> None:
+    made = gemm()
+    source = emit_c(made.lowered, apart(), made.kernel).functions
+    load = "r_b = *(const v16u *)((p_packed + n_K * i_j * 16 + i_k * 16) + {});"
+    assert [source.count(load.format(16 * n)) for n in range(9)] == [2, *[1] * 7, 0]  # 2: the rest
+    assert "i_k + 7 < n_K; i_k += 8" in source
+    assert "#pragma" not in source
+
+
+def test_what_is_written_out_computes_the_same() -> None:
+    made, machine = gemm(), apart()
+    source = emit_c(made.lowered, machine, made.kernel)
     kernel = Compiled(source, build_shared(source, machine))
     rng = np.random.default_rng(0)
     a = rng.integers(-8, 8, (5, 7)).astype(np.float32)

@@ -226,8 +226,9 @@ def test_the_code_of_a_product(golden: Callable[[Path, str], None], tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr
     lines = done.stdout.split()
-    # A loop over one by two tiles in two steps of k, then the last eight rows in the same way.
-    assert source.functions.count("isamap_tile_multiply(tdpbf16ps, ") == 2 * 2 + 2 * 2
+    # One by two tiles in two steps of k, written out for both iterations of a loop, then the last
+    # eight rows in the same way.
+    assert source.functions.count("isamap_tile_multiply(tdpbf16ps, ") == 2 * (2 * 2) + 2 * 2
     assert "tdpbf16ps" in lines
     assert lines.count("ldtilecfg") == lines.count("tilerelease") == 1
 

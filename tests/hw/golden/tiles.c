@@ -69,37 +69,57 @@ int mm(
     const char *kept = (const char *)(((uintptr_t)prepared + 63) & ~(uintptr_t)63);
     const uint16_t *const p_B_packed = (const uint16_t *)kept;
     isamap_tiles_begin();
-    for (ptrdiff_t i_m_0 = 0; i_m_0 < 2; ++i_m_0) {
-        isamap_tile_set_f32(0, 0.0f);
-        isamap_tile_set_f32(1, 0.0f);
+    for (ptrdiff_t i_m_0 = 0; i_m_0 + 1 < 2; i_m_0 += 2) {
         {
-            isamap_tile_load(2, (p_A + i_m_0 * 1024), 2 * 64);
-            isamap_tile_load(3, p_B_packed, 2 * 32);
-            isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
-            isamap_tile_load(3, (p_B_packed + 1024), 2 * 32);
-            isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
-            isamap_tile_load(2, (p_A + i_m_0 * 1024 + 32), 2 * 64);
-            isamap_tile_load(3, (p_B_packed + 512), 2 * 32);
-            isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
-            isamap_tile_load(3, (p_B_packed + 1536), 2 * 32);
-            isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
+            isamap_tile_set_f32(0, 0.0f);
+            isamap_tile_set_f32(1, 0.0f);
+            {
+                isamap_tile_load(2, (p_A + i_m_0 * 1024), 2 * 0, 2 * 64);
+                isamap_tile_load(3, p_B_packed, 2 * 0, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
+                isamap_tile_load(3, p_B_packed, 2 * 1024, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
+                isamap_tile_load(2, (p_A + i_m_0 * 1024), 2 * 32, 2 * 64);
+                isamap_tile_load(3, p_B_packed, 2 * 512, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
+                isamap_tile_load(3, p_B_packed, 2 * 1536, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
+            }
+            isamap_tile_store(0, (p_C + i_m_0 * 512), 4 * 0, 4 * 32);
+            isamap_tile_store(1, (p_C + i_m_0 * 512), 4 * 16, 4 * 32);
         }
-        isamap_tile_store(0, (p_C + i_m_0 * 512), 4 * 32);
-        isamap_tile_store(1, (p_C + i_m_0 * 512 + 16), 4 * 32);
+        {
+            isamap_tile_set_f32(0, 0.0f);
+            isamap_tile_set_f32(1, 0.0f);
+            {
+                isamap_tile_load(2, (p_A + i_m_0 * 1024), 2 * 1024, 2 * 64);
+                isamap_tile_load(3, p_B_packed, 2 * 0, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
+                isamap_tile_load(3, p_B_packed, 2 * 1024, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
+                isamap_tile_load(2, (p_A + i_m_0 * 1024), 2 * 1056, 2 * 64);
+                isamap_tile_load(3, p_B_packed, 2 * 512, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
+                isamap_tile_load(3, p_B_packed, 2 * 1536, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
+            }
+            isamap_tile_store(0, (p_C + i_m_0 * 512), 4 * 512, 4 * 32);
+            isamap_tile_store(1, (p_C + i_m_0 * 512), 4 * 528, 4 * 32);
+        }
     }
     {
         isamap_tile_set_f32(0, 0.0f);
         isamap_tile_set_f32(1, 0.0f);
         {
             isamap_tile_part(2, (p_A + 2048), 2 * 64, 8, 2 * 32);
-            isamap_tile_load(3, p_B_packed, 2 * 32);
+            isamap_tile_load(3, p_B_packed, 2 * 0, 2 * 32);
             isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
-            isamap_tile_load(3, (p_B_packed + 1024), 2 * 32);
+            isamap_tile_load(3, p_B_packed, 2 * 1024, 2 * 32);
             isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
             isamap_tile_part(2, (p_A + 2080), 2 * 64, 8, 2 * 32);
-            isamap_tile_load(3, (p_B_packed + 512), 2 * 32);
+            isamap_tile_load(3, p_B_packed, 2 * 512, 2 * 32);
             isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
-            isamap_tile_load(3, (p_B_packed + 1536), 2 * 32);
+            isamap_tile_load(3, p_B_packed, 2 * 1536, 2 * 32);
             isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
         }
         isamap_tile_store_part(0, (p_C + 1024), 4 * 32, 8, 16);

@@ -116,7 +116,7 @@ class _Body:
         if self.copy.source is None:
             self._filled(self.copy.counters, env)
         else:
-            self._copied(self.copy.counters, self.copy.conditions, env)
+            self._copied(_repeats_first(self.copy), self.copy.conditions, env)
         return self.out
 
     def _put(self, line: str) -> None:
@@ -280,6 +280,23 @@ class _Body:
         start = offset.substitute(dict.fromkeys(zero, 0))
         pointer = names.buffer(buffer)
         return f"{pointer} + {text(start, env)}" if start.terms else pointer
+
+
+def _repeats_first(copy: Copy) -> Loops:
+    """Return the loops of a copy: what is read several times is read by passes of their own.
+
+    Where rows lie a variable pitch apart, and a row's elements are stored several times, GCC 12's
+    vectoriser takes as many rows at a time as fill a vector, and reads behind the last one.
+    """
+    names = {name for name, _ in copy.counters}
+    pitches = [copy.source_offset.coefficient(name) for name in names]
+    if copy.aside or all(pitch.constant is not None for pitch in pitches):
+        return copy.counters
+    used = copy.source_offset.names.union(*(count.names for _, count in copy.counters))
+    passes = tuple(
+        loop for loop in copy.counters if loop[0] not in used and loop[1].constant is not None
+    )
+    return (*passes, *(loop for loop in copy.counters if loop not in passes))
 
 
 def _is_short(count: Index | None, piece: int) -> bool:

@@ -7,8 +7,13 @@ from dataclasses import dataclass, field, replace
 from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statement_kernel
+<<<<<<< HEAD
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import accesses, bind_extents
+=======
+from isamap.ir.nodes import Access, Kernel
+from isamap.ir.statements import bind_extents
+>>>>>>> hb
 from isamap.lower.capacity import excess
 from isamap.lower.cost import Estimate, estimate
 from isamap.lower.fuse import Fused, fuse
@@ -28,7 +33,7 @@ from isamap.schedule.rank import Ranked, Ranking
 from isamap.schedule.schedule import Schedule, StatementSchedule
 from isamap.schedule.spread import spread
 from isamap.schedule.tiled import tiled_schedules
-from isamap.schedule.treatment import Treatments
+from isamap.schedule.treatment import Treatments, inputs
 
 RANKED = 512
 """Mappings of one statement that are ranked by a closed form."""
@@ -289,11 +294,17 @@ def _retiled(
     for n, other in enumerate(result):
         # What suits an instruction suits one that does more of the statement on the same tile.
         more = _covered(other.mapping) > _covered(winner.mapping)
-        if other.schedule and more and other.mapping.tile == winner.mapping.tile:
+        same = other.mapping.tile == winner.mapping.tile and _read(other) == _read(winner)
+        if other.schedule and more and same:
             alike = replace(winner, mapping=other.mapping)
             with suppress(ScheduleError):
                 result[n] = _best_of(other, [alike], kernel, alone, accelerator, producers, symbols)
     return tuple(result)
+
+
+def _read(found: Alternative | StatementSchedule) -> tuple[Access, ...]:
+    """Return what is brought to the instruction, in the order of a schedule's treatments."""
+    return tuple(access for _, access in inputs(found.mapping))
 
 
 def _bordered(

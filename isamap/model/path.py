@@ -13,7 +13,6 @@ are wanted, a label is dropped if k others are better.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -339,10 +338,17 @@ def _joined(found: Sequence[_Labels], operands: int) -> _Labels:
 
 def _stays(nest: Nest) -> Iterator[tuple[tuple[int, ...], int]]:
     """Yield operands that may stay put between two memories: those whose tile is the same outside,
-    and the stationary one."""
+    and the stationary one.
+
+    Where the tile is the same in some dimensions, all operands that depend on no others stay: as
+    many sets as there are unions of what operands depend on, not as there are sets of operands.
+    """
+    unions: set[frozenset[int]] = {frozenset()}
+    for own in nest.operands:
+        unions |= {dims | own.dims for dims in unions}
     numbers = range(len(nest.operands))
-    subsets = chain.from_iterable(combinations(numbers, n) for n in range(len(nest.operands) + 1))
-    for same in subsets:
+    for dims in sorted(unions, key=sorted):
+        same = tuple(number for number in numbers if nest.operands[number].dims <= dims)
         for stationary in numbers:
             if stationary not in same or len(same) == len(nest.operands):
                 yield same, stationary

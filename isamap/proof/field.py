@@ -123,6 +123,8 @@ def field_check(
     told_too = []
     if runs.fractions:
         told_too.append("rounded constants are read as the fractions that they stand for")
+    if any(b.dtype.kind == "bool" for b in inputs_of(kernel)):
+        told_too.append("truth values of inputs are 0 or 1 at random")
     if runs.free_functions:
         told_too.append(f"{', '.join(runs.free_functions)} known by general laws only")
     if written is not None:
@@ -189,12 +191,18 @@ def _arithmetic(kernel: Kernel, fractions: bool) -> Arithmetic:
 
 
 def _elements(kernel: Kernel, symbols: dict[str, int], seed: int) -> dict[str, Values]:
-    """Return elements of the field for every input; indices that are read stay in bounds."""
+    """Return elements of the field for every input; indices that are read stay in bounds.
+
+    Truth values are 0 or 1 here, too: of others no operation on them has its laws.
+    """
     arrays = random_inputs(kernel, symbols, seed)
     generator = np.random.default_rng([seed, 1])
     indexed = _read_as_index(kernel)
+    ends = {b.name: 2 if b.dtype.kind == "bool" else MERSENNE for b in inputs_of(kernel)}
     return {
-        name: array if name in indexed else generator.integers(0, MERSENNE, array.shape, np.uint64)
+        name: array
+        if name in indexed
+        else generator.integers(0, ends[name], array.shape, np.uint64)
         for name, array in arrays.items()
     }
 

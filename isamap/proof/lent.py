@@ -91,6 +91,12 @@ def _mixed(kernel: Kernel, schedule: Schedule, name: str, place: str) -> Iterato
             if n > m:
                 yield f"statement {n + 1} touches {name} after statement {m + 1} did {place}"
             if n < m and _when(schedule, n) >= _when(schedule, m):
+                # What another one of the same loops reads of it was written there before, where
+                # the one buffer's element had been read last.
+                own = kernel.statements[n]
+                is_taker = n in later and _reads_what_it_overwrites(own, name, place)
+                if is_taker and touched[m][0].buffer != place:
+                    continue
                 yield f"statements {n + 1} and {m + 1} are executed as one"
             if n == m and not _reads_what_it_overwrites(kernel.statements[n], name, place):
                 yield f"statement {n + 1} reads {name} elsewhere than it writes {place}"

@@ -5,15 +5,22 @@ range, an explicit ``for`` line replaces this, and then every access is checked.
 """
 
 from collections.abc import Iterator
+from collections.abc import Mapping as Dict
 from dataclasses import dataclass
 
-from isamap.ir.index import Div, Index, Name, const, var
+from isamap.ir.index import Div, Index, Mod, Name, Read, const, var
 from isamap.text.context import Scope
 from isamap.text.proof import Domain, Witness, negative_at, without_reads
 from isamap.text.uses import Use, Uses
 
 MAX_VARIABLES = 24
 """Variables of a statement: arrays with an axis for each of them are within numpy's limit."""
+
+_FARTHEST = 1 << 62
+"""Magnitude of an index, and of what it is computed from: with an extent it still fits 64 bits."""
+
+_FARTHEST_OUTSIDE = 1 << 48
+"""The same where it may leave the shape: iterations that only fill up a tile go even farther."""
 
 Ranges = dict[str, tuple[Index, Index]]
 """The lower end and the extent of each variable."""
@@ -114,20 +121,61 @@ def _guess(uses: Uses, name: str) -> str:
 
 # --- staying inside -------------------------------------------------------------------------------
 def check_inside(scope: Scope, uses: Uses, ranges: Ranges) -> None:
-    """Report every access that may leave its buffer."""
+    """Report every access that may leave its buffer, or that no code can compute."""
     known = {
         name: (low.substitute(scope.known), extent.substitute(scope.known))
         for name, (low, extent) in ranges.items()
     }
     reported: set[int] = set()
+    ends = {
+        name: (low.constant, low.constant + extent.constant - 1)
+        for name, (low, extent) in known.items()
+        if low.constant is not None and extent.constant is not None
+    }
     for use in uses.accesses:
-        if use.padded or id(use.node) in reported:
+        if id(use.node) in reported:
             continue
-        for number, index, extent in use.dimensions:
+        for number, index, extent in () if use.padded else use.dimensions:
             with scope.deciding(use.node, f"{use.name} stays inside its shape"):
                 if not _check_dimension(scope, use, number, (index, extent), known):
                     reported.add(id(use.node))
                     break
+        if id(use.node) not in reported and (text := _too_far(scope, use, ends)):
+            scope.fail("E016", text, use.node)
+            reported.add(id(use.node))
+
+
+def _too_far(scope: Scope, use: Use, ends: Dict[str, tuple[int, int]]) -> str:
+    """Return in words which index, padded or not, code could not compute; nothing if none."""
+    most = _FARTHEST_OUTSIDE if use.padded else _FARTHEST
+    for _, index, _ in use.dimensions:
+        if _reach(index.substitute(scope.known), ends) > most:
+            return f"the index {index} of {use.name} becomes more than {most:.3g}"
+    return ""
+
+
+def _reach(index: Index, ends: Dict[str, tuple[int, int]]) -> int:
+    """Return the greatest magnitude that sums of an index's terms may have, on the way and within.
+
+    What is known only when the code runs counts as 1.
+    """
+    sums, within = 0, 0
+    for atoms, factor in index.terms:
+        size = abs(factor)
+        for atom in atoms:
+            match atom:
+                case Name(name):
+                    size *= max(map(abs, ends.get(name, (0, 1))))
+                case Div(value, divisor):
+                    inner = _reach(value, ends)
+                    within, size = max(within, inner), size * (inner // divisor + 1)
+                case Mod(value, divisor):
+                    inner = _reach(value, ends)
+                    within, size = max(within, inner), size * min(inner, divisor - 1)
+                case Read():
+                    pass
+        sums += size
+    return max(sums, within)
 
 
 def _check_dimension(

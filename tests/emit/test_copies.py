@@ -1,3 +1,4 @@
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,7 @@ from isamap.ir.dtype import DTYPES
 from isamap.ir.index import Index, const, product, row_major, total, var
 from isamap.ir.nodes import Literal
 from isamap.lower.nodes import Copy, Loop
-from tests.emit.building import compiled
+from tests.emit.building import compiled, emitted
 from tests.emit.machines import kernel
 from tests.emit.samples import Sample, padded, sample
 from tests.profiles import examples
@@ -107,3 +108,18 @@ def test_counters_of_the_caller_and_extents_are_arguments() -> None:
     x = np.random.default_rng(1).integers(0, 255, (23, 23), np.uint8)
     got = compiled(sample(shapes, (Loop("i", size, (copy, rest)),)))(x)["Y"]
     np.testing.assert_array_equal(got, np.tril(x.T))
+
+
+def test_what_is_stored_several_times_is_read_in_passes_of_its_own() -> None:
+    """Vectorised together, rows of a variable pitch would be read behind the last one."""
+    c, i, r, pitch = var("c"), var("i"), var("r"), var("N")
+    counters = (("c", const(5)), ("i", const(4)), ("r", const(3)))
+    shapes = kernel("rows", [("X", "in", "s16", [5, "N"]), ("Z", "out", "s16", [60])], ["N"])
+    for place in (c * pitch + i, c * 7 + i):
+        copy = Copy(counters, "Z", 12 * c + 3 * i + r, "X", place, (), None)
+        made = sample(shapes, (copy,))
+        order = re.findall(r"i_(\w) = 0", emitted(made).text)
+        assert order == (["r", "c", "i"] if "N" in place.names else ["c", "i", "r"])
+        x = np.arange(5 * 7, dtype=np.int16)
+        expected = np.repeat(x.reshape(5, 7)[:, :4].ravel(), 3)
+        np.testing.assert_array_equal(compiled(made)(x.reshape(5, 7))["Z"], expected)

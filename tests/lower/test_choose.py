@@ -10,6 +10,7 @@ from isamap.lower.capacity import peak_use
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.result import Result
+from isamap.pipeline.schedule_text import schedule_text
 from isamap.pipeline.source import load_hardware
 from isamap.text.load import parse_module
 
@@ -87,3 +88,15 @@ def test_what_matches_and_cannot_be_made_into_code_is_told_apart_from_what_does_
         "what matches the statement that writes C cannot be made into code for gemm16"
     )
     assert any(note.message.startswith("gemm") for note in told.notes)
+
+
+@pytest.mark.parametrize("hardware", ["x86_avx2", "x86_avx512"])
+def test_what_reads_an_operand_twice_takes_no_schedule_of_what_reads_it_once(hardware: str) -> None:
+    (kernel,) = parse_module(
+        """kernel squares(T = 59, C = 27) {
+          in X : f32[T, C]  out V : f32[T]
+          V[t] += X[t, c] * X[t, c]
+        }"""
+    ).kernels
+    result = map_kernel(kernel, load_hardware(hardware), Options(rewrite=(), prove=False))
+    assert schedule_text(result).startswith("# made for")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from isamap.diagnostics import ScheduleError
+from isamap.diagnostics import ScheduleError, Source
 from isamap.ir.statements import bind_extents
 from isamap.lower.lower import lower
 from isamap.mapping.fragments.produce import Producers
@@ -15,8 +15,9 @@ from isamap.pipeline.options import Options
 from isamap.pipeline.source import load_hardware
 from isamap.proof.claim import Claim
 from isamap.proof.lent import lent_claims
+from isamap.schedule.reader import parse_schedule
 from isamap.schedule.space import space
-from isamap.text.load import load_module
+from isamap.text.load import load_module, parse_module
 from tests.lower.test_lowering import agrees, first_choice, machine
 
 KERNELS = {k.name: k for k in load_module(Path(__file__).parent / "lent.ir").kernels}
@@ -102,3 +103,22 @@ def claims(name: str, lent: tuple[tuple[str, str], ...] | None) -> list[Claim]:
         kept = tuple(a for a in lowered.arrays if a.name not in locals_)
         lowered = replace(lowered, lent=lent, arrays=kept)
     return list(lent_claims(kernel, schedule, lowered))
+
+
+def test_what_is_computed_in_the_registers_of_the_taker_reads_what_it_wrote() -> None:
+    text = """kernel taken(M = 8, N = 32, K = 3) {
+      in A : f32[M, K]  in B : f32[K, N]  local T : f32[M, N]  out E : f32[M, N]  out Y : f32[M, N]
+      T[m, n] += A[m, k] * B[k, n]
+      E[m, n] = max(T[m, n], 0)
+      Y[m, n] = E[m, n] + E[m, n]
+    }"""
+    written = """schedule taken {
+      T { loops m/8, n/16, k/1 }
+      E { loops m/4, n/16 }
+      Y { within E }
+    }"""
+    options = Options(schedule=parse_schedule(Source("taken.schedule", written)))
+    result = map_kernel(parse_module(text).kernels[0], load_hardware("x86_avx512"), options)
+    assert result.lowered.lent == (("T", "E"),)
+    (claim,) = lent_claims(bind_extents(result.mapped), result.schedule, result.lowered)
+    assert (claim.verdict, claim.detail) == ("proved", "")

@@ -1,8 +1,10 @@
 """Every first schedule, and random ones around it, compute what the kernel means."""
 
 import random
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from isamap.mapping.find import enumerate_mappings
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.space import space
 from isamap.sim.lowered import run_lowered
-from isamap.text.load import load_module
+from isamap.text.load import load_module, parse_module
 
 KERNELS = {k.name: k for k in load_module(Path(__file__).parent / "kernels.ir").kernels}
 NO_GEMM = {"bits", "triangle_by_coordinates", "half"}
@@ -40,10 +42,16 @@ def first_choice(kernel: Kernel, accelerator: Accelerator) -> Choice:
     return choose(kernel, accelerator, found)
 
 
-def agrees(kernel: Kernel, lowered: LoweredKernel, accelerator: Accelerator, seed: int) -> None:
+def agrees(
+    kernel: Kernel,
+    lowered: LoweredKernel,
+    accelerator: Accelerator,
+    seed: int,
+    sizes: Mapping[str, int] = MappingProxyType(SYMBOLS),
+) -> None:
     """Run both on small whole numbers, on which no rounding happens."""
     rng = np.random.default_rng(seed)
-    symbols = {name: SYMBOLS[name] for name in kernel.symbols}
+    symbols = {name: sizes[name] for name in kernel.symbols}
     arrays = {}
     for buffer in bind_extents(kernel).buffers:
         if buffer.role in ("in", "const", "inout"):
@@ -109,3 +117,28 @@ def test_schedules_around_the_first_compute_the_kernel(name: str, hardware: str)
         if done == 6:
             break
     assert done, "some schedule around the first one must be possible"
+
+
+def test_a_size_may_be_called_like_an_extent_of_an_instruction() -> None:
+    """The pitch of rows is called P by movements, and is a size of the kernel called P, or not."""
+    accelerator, sizes = machine("gemm16"), {"P": 19, "n": 37, "rows": 6}
+    assert "P" in {e.name for own in accelerator.entries for e in own.instruction.extents}
+    (kernel,) = parse_module(
+        """kernel named(P, n, rows) {
+          in A : f32[rows, P]   in B : f32[n, P]   out C : f32[rows, n]   out D : f32[n, P]
+          C[i, j] += A[i, k] * B[j, k]
+          D[i, j] = B[i, j] + B[i, j]
+        }"""
+    ).kernels
+    choice = first_choice(kernel, accelerator)
+    agrees(kernel, choice.lowered, accelerator, 1, sizes)
+    producers = Producers(accelerator)
+    around = space(accelerator, kernel, choice.starts, producers)
+    source = random.Random(3)
+    for seed in range(12):
+        point = {c.name: source.randrange(len(c.options)) for c in around.choices}
+        try:
+            lowered = lower(kernel, accelerator, around.build(point), producers)
+        except ScheduleError:
+            continue
+        agrees(kernel, lowered, accelerator, seed, sizes)

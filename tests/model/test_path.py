@@ -170,3 +170,25 @@ def test_a_depthwise_nest_has_an_optimum() -> None:
 
 def test_where_no_tile_fits_there_is_none() -> None:
     assert optimum(Nest((4, 4, 4), GEMM), Machine((Memory(2, 1.0),), 1.0)) is None
+
+
+def test_many_operands_of_few_dimensions_take_no_more_memory_than_few() -> None:
+    # Sets of 24 operands would not fit the memory; unions of what they depend on are four.
+    inputs = [Operand(f"X{n}", (((n % 2, 1),),), 1) for n in range(23)]
+    nest = Nest((6, 8), (*inputs, Operand("Y", (((0, 1),), ((1, 1),)), 1, written=True)))
+    machine = Machine((Memory(60, 1.0), Memory(200, 0.5)), 4.0)
+    found = optimum(nest, machine)
+    assert found is not None
+    assert found.cycles == pytest.approx(_exhaustive_classes(nest, machine))
+
+
+def _exhaustive_classes(nest: Nest, machine: Machine) -> float:
+    """The least cycles where one operand of each kind may be stationary: others gain no more."""
+    kinds = {own.dims: number for number, own in enumerate(nest.operands)}
+    levels = len(machine.memories)
+    chains = np.array(_chains(nest.extents, levels), float)
+    tiles = [[chains[:, level, dim] for dim in range(len(nest.extents))] for level in range(levels)]
+    return min(
+        float(cycles(nest, machine, tiles, [np.full(len(chains), c) for c in own]).min())
+        for own in product(kinds.values(), repeat=levels)
+    )

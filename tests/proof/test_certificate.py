@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from isamap.diagnostics import CertificateError
+from isamap.diagnostics import CertificateError, Source
 from isamap.ir.nodes import Kernel
 from isamap.lower.nodes import Call, Loop, LoweredKernel, Node, Scope
+from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Options
 from isamap.pipeline.prove import prove_mappings, prove_result
 from isamap.proof.certificate import Certificate, Limits, certify, merged
 from isamap.proof.codec import Unreadable, decode, encode
@@ -20,6 +22,7 @@ from isamap.proof.evidence import Evidence
 from isamap.proof.field import field_check
 from isamap.proof.recheck import foreign, recheck
 from isamap.proof.saved import VERSION, certificate_json, digest, load, read_evidence, save
+from isamap.schedule.reader import parse_schedule
 from tests.proof.samples import BYTES, FIXED, POOL, SAME, SYMBOLIC, changed, kernel, machine, mapped
 
 LIMITS = Limits(calls=20_000, iterations=10**6)
@@ -369,6 +372,21 @@ def test_a_wrong_kernel_is_seen_by_the_field() -> None:
     check = field_check(other, machine("x86_avx512"), result.lowered)
     assert check.verdict == "differs"
     assert "another function" in check.text
+
+
+def test_truth_values_that_are_combined_in_another_order_are_the_same() -> None:
+    """What is combined with the sum so far in two steps; a truth value is 0 or 1 in the field."""
+    text = """kernel parity(M = 3, K = 4) {
+      in X : u16[M, K]  in Z : u16[M, K]  in P : bool[K]  out Y : bool[M]
+      Y[m] xor= (X[m, k] < Z[m, k]) ^ P[k]
+    }"""
+    terms = "c_xor_bool + c_xor_bool(b = X[m, k] < Z[m, k], b2 = P[k])"
+    written = f"schedule parity {{\nY {{\ninstruction {terms}\n}}\n}}"
+    options = Options(schedule=parse_schedule(Source("parity.schedule", written)))
+    result = map_kernel(kernel(text), machine("vector_c"), options)
+    check = field_check(result.kernel, result.accelerator, result.lowered)
+    assert check.verdict == "agrees", check.text
+    assert "truth values of inputs are 0 or 1" in check.text
 
 
 def test_statements_that_are_computed_together() -> None:

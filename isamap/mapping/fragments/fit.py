@@ -192,9 +192,13 @@ def _pads_with(operand: Buffer, filler: Literal | None) -> bool:
 
 
 def _agree(own: Index, wanted: Index, free: Set[str], pitches: dict[str, Index]) -> bool:
-    """Return whether a pitch of an instruction can be ``wanted``; binds it if it is free."""
-    if own == wanted:
-        return True
+    """Return whether a pitch of an instruction can be ``wanted``; binds it if it is free.
+
+    The names in ``own`` are the instruction's extents, those in ``wanted`` the kernel's: what is
+    called the same is not the same.
+    """
+    if not own.names:
+        return own == wanted
     if len(own.terms) == 1 and own.terms[0][1] == 1 and len(own.terms[0][0]) == 1:
         atom = own.terms[0][0][0]
         if isinstance(atom, Name) and atom.name in free:

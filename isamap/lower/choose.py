@@ -7,13 +7,8 @@ from dataclasses import dataclass, field, replace
 from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statement_kernel
-<<<<<<< HEAD
-from isamap.ir.nodes import Kernel
-from isamap.ir.statements import accesses, bind_extents
-=======
 from isamap.ir.nodes import Access, Kernel
-from isamap.ir.statements import bind_extents
->>>>>>> hb
+from isamap.ir.statements import accesses, bind_extents
 from isamap.lower.capacity import excess
 from isamap.lower.cost import Estimate, estimate
 from isamap.lower.fuse import Fused, fuse

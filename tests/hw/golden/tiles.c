@@ -111,19 +111,19 @@ int mm(
         isamap_tile_set_f32(0, 0.0f);
         isamap_tile_set_f32(1, 0.0f);
         {
-            isamap_tile_part(2, (p_A + 2048), 2 * 64, 8, 2 * 32);
+            isamap_tile_load(2, p_A, 2 * 1536, 2 * 64);
             isamap_tile_load(3, p_B_packed, 2 * 0, 2 * 32);
             isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
             isamap_tile_load(3, p_B_packed, 2 * 1024, 2 * 32);
             isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
-            isamap_tile_part(2, (p_A + 2080), 2 * 64, 8, 2 * 32);
+            isamap_tile_load(2, p_A, 2 * 1568, 2 * 64);
             isamap_tile_load(3, p_B_packed, 2 * 512, 2 * 32);
             isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
             isamap_tile_load(3, p_B_packed, 2 * 1536, 2 * 32);
             isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
         }
-        isamap_tile_store_part(0, (p_C + 1024), 4 * 32, 8, 16);
-        isamap_tile_store_part(1, (p_C + 1040), 4 * 32, 8, 16);
+        isamap_tile_store(0, p_C, 4 * 768, 4 * 32);
+        isamap_tile_store(1, p_C, 4 * 784, 4 * 32);
     }
     isamap_tiles_end();
     return 0;

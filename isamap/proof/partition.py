@@ -5,6 +5,7 @@ harm.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from isamap.ir.index import Index
 from isamap.ir.nodes import Kernel
@@ -80,6 +81,13 @@ def _tile(mapping: Mapping, name: str) -> int:
     return mapping.tile.get(name, 1)
 
 
+def _within(x: str, step: int, piece: str) -> str:
+    """Return the term that a whole step, by its number ``piece``, contains iteration ``x``."""
+    start = f"(* {step} {piece})"
+    there = f"(<= 0 {piece}) (< {piece} (div length {step}))"
+    return f"(and {there} (<= {start} {x}) (< {x} (+ {start} {step})))"
+
+
 def _cut(name: str, extent: Index, step: int) -> Lemma:
     """Return that whole steps and a tail contain each iteration once, and nothing else."""
     x = f"|{name}|"
@@ -87,11 +95,7 @@ def _cut(name: str, extent: Index, step: int) -> Lemma:
     tail = f"(and (<= {whole} {x}) (< {x} (+ {whole} (mod length {step}))))"
     inside = f"(and (<= 0 {x}) (< {x} length))"
 
-    def within(piece: str) -> str:
-        start = f"(* {step} {piece})"
-        there = f"(<= 0 {piece}) (< {piece} (div length {step}))"
-        return f"(and {there} (<= {start} {x}) (< {x} (+ {start} {step})))"
-
+    within = partial(_within, x, step)
     own = within(f"(div {x} {step})")
     lines = [f"(declare-const {n} Int)" for n in ("length", x, "piece", "piece2")]
     lines += [
@@ -118,11 +122,7 @@ def _overlapped(name: str, extent: Index, step: int, tile: int) -> Lemma:
     back = f"(mod (- {rest}) {tile})"
     tail = f"(and (<= (- {whole} {back}) {x}) (< {x} length))"
 
-    def within(piece: str) -> str:
-        start = f"(* {step} {piece})"
-        there = f"(<= 0 {piece}) (< {piece} (div length {step}))"
-        return f"(and {there} (<= {start} {x}) (< {x} (+ {start} {step})))"
-
+    within = partial(_within, x, step)
     lines = [f"(declare-const {n} Int)" for n in ("length", "before", x, "piece")]
     lines += [
         "(assert (<= 0 length))",

@@ -25,7 +25,7 @@ schedule mm on x86_avx512 {
     operands A packed, B[k, n + 1] as b direct
     stream B[k, n + 1]
     prefetch A 2 of m, B[k, n + 1] as b 16 of n, D
-    results uncached
+    results uncached, later
   }
   tile { within D#2 }
   C { along D#2 }
@@ -73,7 +73,7 @@ def test_everything_that_may_be_said_is_read() -> None:
         for e in first.prefetch
     ] == [("A", None, 2), ("B[k,n+1]", "b", 16), ("D", None, None)]
     assert first.results is not None
-    assert first.results.text == "uncached"
+    assert [word.text for word in first.results] == ["uncached", "later"]
     assert (second.name.text, second.within and second.within.text) == ("tile", "D#2")
     assert (third.along and third.along.text, third.loops) == ("D#2", None)
 

@@ -40,6 +40,12 @@ TRIED = 5
 RETILED = 2
 """Mappings that other loops are looked for: those that could be the fastest by them."""
 
+RIVAL = 1.5
+"""Mappings this much slower than the best alone may be faster where others take the results."""
+
+RIVALS = 2
+"""Mappings of one statement that are tried so."""
+
 HOPELESS = 8.0
 """Mappings this much slower than the best by the closed form are not scheduled."""
 
@@ -131,8 +137,18 @@ def choose(
         other = _together(kernel, accelerator, retiled, shared, symbols, threads)
         best = other if other.estimate.is_below(best.estimate) else best
     fused = Fused(best.schedule, best.lowered, best.estimate)
-    fused = refined(fused, kernel, accelerator, shared, symbols, threads)
+    rivals = tuple(_rivals(found) for found in ruled)
+    fused = refined(fused, kernel, accelerator, shared, symbols, threads, rivals)
     return replace(best, schedule=fused.schedule, lowered=fused.lowered, estimate=fused.estimate)
+
+
+def _rivals(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]:
+    """Return the schedules that might be better than the chosen one beside other statements."""
+    known = sorted((a.estimate.cycles, n) for n, a in enumerate(found) if a.estimate)
+    close = [n for cycles, n in known if cycles <= RIVAL * known[0][0]]
+    chosen = by_preference(found)[:1]
+    schedules = (found[n].schedule for n in close)
+    return tuple(s for s in schedules if s is not None and s not in chosen)[:RIVALS]
 
 
 def _possible(

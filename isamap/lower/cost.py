@@ -499,35 +499,81 @@ class _Walk:
         amount: dict[str, Traffic] = {}
         for outermost, several in beside.items():
             alone = Traffic()
+            every = [site for loops in several for site in groups[loops]]
             for loops in several:
-                alone += self._alone(len(loops), groups[loops], capacity)
+                alone += self._alone(len(loops), groups[loops], every, capacity)
             if outermost != OUTSIDE and len(several) > 1 and capacity is not None:
-                every = [s for s in self.sites.values() if s.loops and s.loops[0][0] == outermost]
                 together = self._in_rounds(every, capacity)
                 alone = alone if together is None or alone.bytes <= together.bytes else together
             amount[outermost] = alone
         return amount
 
-    def _alone(self, depth: int, sites: Sequence[Site], capacity: float | None) -> Traffic:
-        """Return what sites in the same loops ask for."""
+    def _alone(
+        self, depth: int, sites: Sequence[Site], every: Sequence[Site], capacity: float | None
+    ) -> Traffic:
+        """Return what sites in the same loops ask for, beside ``every`` one in the outermost.
+
+        Of what fills more than :data:`HELD` of a cache ever more is pushed out before it is used
+        again, until none of it is left where it fills all.
+        """
+        if capacity is None:
+            return self._asked(sites, depth, stays=False, into_cache=False)
+        sure, _ = self._reused(depth, sites, every, capacity * HELD)
+        most, filled = self._reused(depth, sites, every, capacity)
+        if sure == most:
+            return self._asked(sites, *sure)
+        lost = min(max((filled / capacity - HELD) / (1 - HELD), 0.0), 1.0)
+        least = self._asked(sites, *most)
+        return least.times(1 - lost) + self._asked(sites, *sure).times(lost)
+
+    def _reused(
+        self, depth: int, sites: Sequence[Site], every: Sequence[Site], room: float
+    ) -> tuple[tuple[int, bool], float]:
+        """Return the depth from which on all that ``sites`` touch fits ``room``, whether it is
+        still there when the loop around comes to it again, and the bytes of which that is said.
+
+        Other loops inside that one touch what they need meanwhile.
+        """
+        held = 0.0
+        while depth > 0:
+            wanted = self._footprint(sites, depth - 1)
+            if wanted > room:
+                break
+            held = wanted
+            depth -= 1
+        around = sites[0].loops[:depth]
+        counters = [(counter, count) for counter, count, _ in around]
+        inside = [s for s in every if [(c, n) for c, n, _ in s.loops[:depth]] == counters]
+        if len(inside) == len(sites):
+            return (depth, True), held
+        wanted = self._footprint(inside, depth)
+        return (depth, wanted <= room), max(held, wanted if wanted <= room else 0.0)
+
+    def _footprint(self, sites: Sequence[Site], depth: int) -> float:
+        """Return the bytes that sites touch in the loops from ``depth`` inwards."""
         arrays: dict[str, list[Site]] = {}
         for site in sites:
             arrays.setdefault(site.array, []).append(site)
-        while capacity is not None and depth > 0:
-            held = sum(touched_elements(s, depth - 1) * self.bytes[a] for a, s in arrays.items())
-            if held > capacity * HELD:
-                break
-            depth -= 1
+        return sum(touched_elements(own, depth) * self.bytes[a] for a, own in arrays.items())
+
+    def _asked(
+        self, sites: Sequence[Site], depth: int, stays: bool, into_cache: bool = True
+    ) -> Traffic:
+        """Return what sites ask for if what the loops from ``depth`` inwards touch comes once, and
+        ``stays`` there while loops around go on that do not move it."""
+        arrays: dict[str, list[Site]] = {}
+        for site in sites:
+            arrays.setdefault(site.array, []).append(site)
         # What several of them touch is there already when the next one comes.
         once = {a: _once(own, depth) for a, own in arrays.items()}
         amount = Traffic()
         for site in sites:
             outside = [(n, stride) for _, n, stride in site.loops[:depth]]
             # The innermost of the outer loops that do not move the site leave it where it is.
-            while outside and not outside[-1][1] and capacity is not None:
+            while stays and outside and not outside[-1][1]:
                 outside.pop()
             trips = prod(n for n, _ in outside)
-            share = 1.0 if capacity is None else once[site.array]
+            share = once[site.array] if into_cache else 1.0
             amount += self._walked(site, site.footprint(depth) * trips * share)
         return amount
 

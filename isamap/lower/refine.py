@@ -3,7 +3,7 @@
 Alone, such a statement takes its results to memory, which may hide what its loops are worth.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -36,26 +36,36 @@ def refined(
     producers: Producers,
     symbols: Mapping[str, int] | None,
     threads: int,
+    rivals: Sequence[Sequence[StatementSchedule]],
 ) -> Fused:
-    """Return a schedule with better loops, by the estimate of the whole, or as it is."""
+    """Return a schedule with better loops, by the estimate of the whole, or as it is.
+
+    ``rivals`` are schedules by other mappings, of each statement, that are tried, too.
+    """
     best = start
+    for root in range(len(kernel.statements)):
+        best = _later(best, kernel, root, accelerator, producers, symbols)
     for root in range(len(kernel.statements)):
         schedule = best.schedule
         if not schedule.followers(root) or root in schedule.rounds:
             continue
         own = schedule.statements[root]
-        if own.along is not None or best.estimate.least * WAITING >= best.estimate.cycles:
+        if own.along is not None:
             continue
-        for other in _others(own, kernel, root, accelerator, producers, threads):
-            trial = [other if n == root else s for n, s in enumerate(schedule.statements)]
+        others = list(rivals[root])
+        made = best.estimate
+        if made.least * WAITING < made.cycles or made.waits_for(accelerator):
+            others += _others(own, kernel, root, accelerator, producers, threads)
+        for other in others:
+            trial = tuple(other if n == root else s for n, s in enumerate(schedule.statements))
             with suppress(ScheduleError):
-                lowered = lower(kernel, accelerator, Schedule(tuple(trial)), producers)
-                if excess(lowered, accelerator) is None:
-                    made = estimate(lowered, accelerator, symbols)
-                    if made.cycles * NEARLY < best.estimate.cycles:
-                        best = Fused(Schedule(tuple(trial)), lowered, made)
-    for root in range(len(kernel.statements)):
-        best = _later(best, kernel, root, accelerator, producers, symbols)
+                lowered = lower(kernel, accelerator, Schedule(trial), producers)
+                if excess(lowered, accelerator) is not None:
+                    continue
+                found = Fused(Schedule(trial), lowered, estimate(lowered, accelerator, symbols))
+                found = _later(found, kernel, root, accelerator, producers, symbols)
+                if found.estimate.times(NEARLY).is_below(best.estimate):
+                    best = found
     return best
 
 

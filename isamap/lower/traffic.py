@@ -18,6 +18,10 @@ class Traffic:
     def __add__(self, other: "Traffic") -> "Traffic":
         return Traffic(self.bytes + other.bytes, self.unforeseen + other.unforeseen)
 
+    def times(self, factor: float) -> "Traffic":
+        """Return the traffic of so many times as much."""
+        return Traffic(self.bytes * factor, self.unforeseen * factor)
+
 
 @dataclass(slots=True)
 class Site:

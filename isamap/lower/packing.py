@@ -67,8 +67,8 @@ def packing_copies(context: Context, layout: PackedLayout, source: Reference) ->
     """Return the copies that fill a packed layout from ``source`` (a reference without guards).
 
     Where digits are independent and fill the fragment, one copy writes every element, dead ones
-    included, and so it does where what is beyond the live ones along a dimension follows them in
-    ``source``, too; otherwise the array is filled first, and a second copy writes the live elements.
+    included, and so it does where those along a dimension lie evenly in ``source``; otherwise the
+    array is filled first, and a second copy writes the live elements.
     """
     rows = _rows(layout, source)
     if rows:

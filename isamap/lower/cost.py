@@ -495,11 +495,11 @@ class _Walk:
             groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
         beside: dict[str, list[tuple[tuple[str, float], ...]]] = {}
         for loops in groups:
-            beside.setdefault(loops[0][0] if loops else OUTSIDE, []).append(loops)
+            beside.setdefault(_outermost(groups[loops][0]), []).append(loops)
         amount: dict[str, Traffic] = {}
         for outermost, several in beside.items():
             alone = Traffic()
-            every = [site for loops in several for site in groups[loops]]
+            every = [s for s in self.sites.values() if _outermost(s) == outermost]
             for loops in several:
                 alone += self._alone(len(loops), groups[loops], every, capacity)
             if outermost != OUTSIDE and len(several) > 1 and capacity is not None:
@@ -600,6 +600,11 @@ class _Walk:
             trips = own[0].loops[0][1] if moves else 1
             amount += self._walked(own[0], elements * trips)
         return amount if held <= capacity * HELD else None
+
+
+def _outermost(site: Site) -> str:
+    """Return the counter of the outermost loop around a site."""
+    return site.loops[0][0] if site.loops else OUTSIDE
 
 
 def _once(sites: Sequence[Site], depth: int) -> float:

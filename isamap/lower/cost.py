@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from isamap.hw.accelerator import Accelerator, Entry
+from isamap.hw.accelerator import LINE, Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
 from isamap.lower.first import first_pass
@@ -28,7 +28,7 @@ from isamap.lower.nodes import (
     Setting,
     Window,
 )
-from isamap.lower.traffic import Site, Traffic, touched_elements
+from isamap.lower.traffic import Site, Traffic, lines_of, touched_elements
 from isamap.schedule.copied import WOVEN
 from isamap.schedule.walk import cycles_a_byte, unforeseen
 
@@ -382,8 +382,9 @@ class _Walk:
             names = {c for c, _ in loops}
             strides = tuple((c, n, int(self.value(place.offset.coefficient(c)))) for c, n in loops)
             rest = int(self.value(place.offset.substitute(dict.fromkeys(names, 0))))
-            key = (place.buffer, strides, elements, span, stretch)
-            new = Site(place.buffer, strides, set(), elements, span, stretch)
+            written = operand.role != "in"
+            key = (place.buffer, strides, elements, span, stretch, written)
+            new = Site(place.buffer, strides, set(), elements, span, stretch, written)
             self.sites.setdefault(key, new).offsets.add(rest)
 
     def _known(self, extent: Index, call: Call) -> int:
@@ -535,15 +536,14 @@ class _Walk:
         Other loops inside that one touch what they need meanwhile.
         """
         held = 0.0
+        around = sites[0].loops
         while depth > 0:
-            wanted = self._footprint(sites, depth - 1)
+            wanted = self._footprint(_beside_each_other(every, around[:depth]), depth - 1)
             if wanted > room:
                 break
             held = wanted
             depth -= 1
-        around = sites[0].loops[:depth]
-        counters = [(counter, count) for counter, count, _ in around]
-        inside = [s for s in every if [(c, n) for c, n, _ in s.loops[:depth]] == counters]
+        inside = _beside_each_other(every, around[:depth])
         if len(inside) == len(sites):
             return (depth, True), held
         wanted = self._footprint(inside, depth)
@@ -574,6 +574,9 @@ class _Walk:
                 outside.pop()
             trips = prod(n for n, _ in outside)
             share = once[site.array] if into_cache else 1.0
+            if into_cache and site.written:
+                # A line of which something else is written before or after comes and goes twice.
+                share *= lines_of(site.run(depth) * self.bytes[site.array], LINE)
             amount += self._walked(site, site.footprint(depth) * trips * share)
         return amount
 
@@ -600,6 +603,14 @@ class _Walk:
             trips = own[0].loops[0][1] if moves else 1
             amount += self._walked(own[0], elements * trips)
         return amount if held <= capacity * HELD else None
+
+
+def _beside_each_other(
+    sites: Sequence[Site], loops: Sequence[tuple[str, float, int]]
+) -> list[Site]:
+    """Return the sites that are inside all of these loops."""
+    around = [(counter, count) for counter, count, _ in loops]
+    return [s for s in sites if [(c, n) for c, n, _ in s.loops[: len(around)]] == around]
 
 
 def _outermost(site: Site) -> str:

@@ -59,7 +59,7 @@ def refined(
             continue
         others = list(rivals[root])
         made = best.estimate
-        if made.least * WAITING < made.cycles or made.waits_for(accelerator):
+        if made.least * WAITING < made.cycles:
             others += _others(own, kernel, root, accelerator, producers, threads)
         for other in others:
             trial = tuple(other if n == root else s for n, s in enumerate(schedule.statements))
@@ -69,7 +69,7 @@ def refined(
                     continue
                 found = Fused(Schedule(trial), lowered, estimate(lowered, accelerator, symbols))
                 found = _later(found, kernel, root, accelerator, producers, symbols)
-                if found.estimate.times(NEARLY).is_below(best.estimate):
+                if found.estimate.cycles * NEARLY < best.estimate.cycles:
                     best = found
     return best
 

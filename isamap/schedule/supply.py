@@ -69,7 +69,7 @@ def supply(
     ``order`` are the statement's outputs as their loops lie, outermost first.
     """
     kinds = by_operand(shape.mapping, chosen)
-    costs = {operand: treatments.own_cost(operand, own) for operand, own in kinds.items()}
+    costs = {operand: treatments.mean_cost(operand, own) for operand, own in kinds.items()}
     busy = {operand: treatments.busy(operand, own) for operand, own in kinds.items()}
     made = {operand: treatments.instructions(operand, own) for operand, own in kinds.items()}
     far = flows(shape, chosen, accelerator, treatments, order)

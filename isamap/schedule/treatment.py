@@ -199,6 +199,22 @@ class Treatments:
         assert cost is not None
         return cost
 
+    def mean_cost(self, operand: str, kinds: tuple[Treatment, ...]) -> float:
+        """Return the cycles of one fragment on average: those at the end of a variable's iterations
+        may be ragged and cost more than whole ones.
+        """
+        kind = kinds[0] if kinds else "direct"
+        worst = self.own_cost(operand, kinds)
+        whole = self.whole_cost(operand, kind)
+        wanted = self._fragment(operand, self.ragged)
+        if whole is None or wanted is None:
+            return worst
+        tiles = (
+            -(-numeric(self.extents[v], ASSUMED_EXTENT) // self.mapping.tile.get(v, 1))
+            for v in wanted.partial
+        )
+        return worst + (whole - worst) * prod(1 - 1 / max(1, n) for n in tiles)
+
     def cost(self, operand: str, kind: Treatment) -> float | None:
         """Return the cycles of making one fragment of an operand, or None if it cannot be made."""
         if (operand, kind) not in self._costs:

@@ -114,6 +114,7 @@ def _entry(
         throughput=max(units.values(), default=model.throughput),
         latency=model.latency,
         length=model.length,
+        besides=dict(model.besides),
         units=units,
         emit=model.emit,
         bypass=model.bypass,

@@ -47,7 +47,7 @@ def install_tools(names: tuple[str, ...]) -> int:
     from isamap.targets.install import install
     from isamap.targets.state import emulated
 
-    machines = [needed(load_hardware(name)) for name in names]
+    machines = [needed(load_hardware(name, instructions=False)) for name in names]
     tools = machines or [target.tools for target in emulated()]
     lacking = dict.fromkeys(t.name for own in tools for t in own if not t.is_there)
     with progress() as tell:

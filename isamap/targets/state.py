@@ -28,7 +28,7 @@ class Target:
 
 def targets() -> tuple[Target, ...]:
     """Return the shipped descriptions."""
-    return tuple(_target(load_hardware(name)) for name in shipped_names())
+    return tuple(_target(load_hardware(name, instructions=False)) for name in shipped_names())
 
 
 def emulated() -> tuple[Target, ...]:

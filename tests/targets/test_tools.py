@@ -157,6 +157,16 @@ def test_every_machine_is_listed(folder: Path) -> None:
     }
 
 
+def test_machines_are_listed_without_their_instructions(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object) -> None:
+        raise AssertionError("an instruction is read")
+
+    monkeypatch.setattr("isamap.hw.entries.parse_instructions", read)
+    assert [target.name for target in targets()] == list(shipped_names())
+
+
 def test_every_tool_says_where_it_is_from() -> None:
     for name, tool in catalogue().items():
         assert bool(tool.pip) != bool(tool.debian), name

@@ -148,6 +148,22 @@ def check_units(
             yield fail("E113", f"unknown unit '{unit}'", span, f"the units are: {known}")
 
 
+def check_besides(
+    document: Document, place: Place, besides: Mapping[str, int], machine: Machine
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the registers that the C of the instruction at a place takes."""
+    kinds = machine.storages.values()
+    files = {s.name: s for s in kinds if s.kind == "registers" and not s.numbered}
+    known = f"those that have are: {', '.join(files) or 'none'}"
+    for name, number in besides.items():
+        span = document.key_span(*place, "besides", name)
+        if name not in files:
+            yield fail("E138", f"'{name}' has no registers that a compiler takes", span, known)
+        elif number >= (files[name].count or number + 1):
+            message = f"{number} registers besides operands, of {files[name].count}, leave none"
+            yield fail("E138", message, span)
+
+
 def check_entry(
     document: Document, index: int, entry: Entry, machine: Machine
 ) -> Iterator[Diagnostic]:
@@ -161,6 +177,7 @@ def check_entry(
     yield from _check_align(document, index, entry, machine)
     yield from _check_same(document, index, entry)
     own: Place = ("instructions", index)
+    yield from check_besides(document, own, entry.besides, machine)
     yield from check_numeric(document, own, entry)
     for field, template in (("emit", entry.emit), ("bypass", entry.bypass)):
         if template is not None:

@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index, const
 from isamap.ir.nodes import Access, Buffer, Expr, Literal, Permissions
 from isamap.ir.printer import print_expr
@@ -231,6 +232,11 @@ class Treatments:
         """Return how many machine instructions make one whole fragment."""
         step = self._step(operand, kinds)
         return 0 if step is None else step.instructions
+
+    def entries(self, operand: str, kinds: tuple[Treatment, ...]) -> tuple[Entry, ...]:
+        """Return the instructions that make one whole fragment."""
+        step = self._step(operand, kinds)
+        return () if step is None else step.entries
 
     def _step(self, operand: str, kinds: tuple[Treatment, ...]) -> Step | None:
         """Return what makes a whole fragment, None for one that is used where it lies."""

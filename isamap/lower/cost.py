@@ -221,6 +221,7 @@ class _Walk:
         self.pads = {s.name: s.kind == "scratchpad" for s in accelerator.storages}
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
         self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
+        self.own = {a.name for a in lowered.arrays if a.role == "local"}
         self.sites: dict[tuple[object, ...], Site] = {}
         self.often = Often()
         self.read: dict[str, float] = {}  # elements that copies read of each array
@@ -493,7 +494,8 @@ class _Walk:
         loop."""
         groups: dict[tuple[tuple[str, float], ...], list[Site]] = {}
         for site in self.sites.values():
-            groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
+            if not self._stays_inside(site.array, capacity):
+                groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
         beside: dict[str, list[tuple[tuple[str, float], ...]]] = {}
         for loops in groups:
             beside.setdefault(_outermost(groups[loops][0]), []).append(loops)
@@ -508,6 +510,12 @@ class _Walk:
                 alone = alone if together is None or alone.bytes <= together.bytes else together
             amount[outermost] = alone
         return amount
+
+    def _stays_inside(self, array: str, capacity: float | None) -> bool:
+        """Return whether an array is made in a call and does not leave a cache of ``capacity``."""
+        if capacity is None or array not in self.own:
+            return False
+        return self.sizes[array] * self.bytes[array] <= HELD * capacity
 
     def _alone(
         self, depth: int, sites: Sequence[Site], every: Sequence[Site], capacity: float | None

@@ -9,12 +9,8 @@ from pathlib import Path
 
 from isamap.diagnostics import Collector, HardwareError, Source, Span, fail
 from isamap.hw.accelerator import Accelerator, State, Storage, StorageKind, Unit
-from isamap.hw.check import (
-    Machine,
-    check_states,
-    check_storage,
-    check_within,
-)
+from isamap.hw.check import Machine, check_states
+from isamap.hw.check_storage import check_storage, check_within
 from isamap.hw.document import Document, read_document
 from isamap.hw.entries import merge_entries
 from isamap.hw.native import best_shipped

@@ -14,7 +14,7 @@ from math import prod
 from isamap.hw.accelerator import LINE, Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
-from isamap.lower.first import first_pass
+from isamap.lower.first_pass import first_pass
 from isamap.lower.nodes import (
     Call,
     Copy,

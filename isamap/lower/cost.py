@@ -221,6 +221,7 @@ class _Walk:
         self.pads = {s.name: s.kind == "scratchpad" for s in accelerator.storages}
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
         self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
+        self.roles: dict[str, Mapping[str, str]] = {}
         self.own = {a.name for a in lowered.arrays if a.role == "local"}
         self.sites: dict[tuple[object, ...], Site] = {}
         self.often = Often()
@@ -271,24 +272,34 @@ class _Walk:
         """Return the numbers of calls that take what the iteration before has left in registers:
         they go on beside all that this one does."""
 
-        def places(call: Call, wanted: str) -> set[str]:
-            own = {o.name: o.role for o in self.entries[call.instruction].instruction.operands}
-            found = [(n, p.name) for n, p in call.operands if isinstance(p, Register)]
-            return {name for n, name in found if own[n] == wanted}
-
-        calls = [(n, node) for n, (node, _) in enumerate(nodes) if isinstance(node, Call)]
-        left = set().union(*(places(call, "out") for _, call in calls))
+        left: set[str] = set()
+        calls: list[tuple[int, dict[str, set[str]]]] = []
+        for number, (node, _) in enumerate(nodes):
+            if isinstance(node, Call):
+                places: dict[str, set[str]] = {"in": set(), "out": set(), "inout": set()}
+                roles = self._roles(node.instruction)
+                for name, place in node.operands:
+                    if isinstance(place, Register):
+                        places[roles[name]].add(place.name)
+                left |= places["out"]
+                calls.append((number, places))
         seen: set[str] = set()
         old: set[str] = set()
         found: set[int] = set()
-        for number, call in calls:
-            read = places(call, "in")
-            if read & (left - seen) or read & old:
+        for number, places in calls:
+            if places["in"] & (left - seen) or places["in"] & old:
                 found.add(number)
-                old |= places(call, "out") | places(call, "inout")
+                old |= places["out"] | places["inout"]
             else:
-                seen |= places(call, "out") | places(call, "inout")
+                seen |= places["out"] | places["inout"]
         return frozenset(found)
+
+    def _roles(self, instruction: str) -> Mapping[str, str]:
+        """Return the role of each operand of an instruction."""
+        if instruction not in self.roles:
+            operands = self.entries[instruction].instruction.operands
+            self.roles[instruction] = {operand.name: operand.role for operand in operands}
+        return self.roles[instruction]
 
     def _flatten(
         self, nodes: Sequence[Node], loops: Loops, share: float = 1.0

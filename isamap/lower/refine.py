@@ -13,7 +13,7 @@ from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.capacity import excess
-from isamap.lower.cost import estimate
+from isamap.lower.cost import Estimate, estimate
 from isamap.lower.fuse import Fused
 from isamap.lower.lower import lower
 from isamap.mapping.fragments.produce import Producers
@@ -28,6 +28,11 @@ WAITING = 1.2
 SOONER = 1.002
 """Results are finished later if that gains as much: caches deliver meanwhile, too.  A product of
 1024 x 1024 x 1024 in bf16 by tiles, of which finishing is a twentieth, took 0.86 of the time.
+"""
+
+ALIKE, LIGHTER = 1.1, 1.25
+"""Estimates this close are taken for equal, and one wins whose units and caches have so much less
+to do: what waits for memory is in each other's way.
 """
 
 NEARLY = 1.02
@@ -69,9 +74,17 @@ def refined(
                     continue
                 found = Fused(Schedule(trial), lowered, estimate(lowered, accelerator, symbols))
                 found = _later(found, kernel, root, accelerator, producers, symbols)
-                if found.estimate.cycles * NEARLY < best.estimate.cycles:
+                if _is_better(found.estimate, best.estimate):
                     best = found
     return best
+
+
+def _is_better(one: Estimate, other: Estimate) -> bool:
+    """Return whether an estimate is lower, or about as low with much less to do meanwhile."""
+    if one.cycles * NEARLY < other.cycles:
+        return True
+    lighter = (one.busy + one.cached) * LIGHTER < other.busy + other.cached
+    return lighter and one.cycles < ALIKE * other.cycles
 
 
 def _later(

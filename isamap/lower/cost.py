@@ -79,6 +79,18 @@ OUTSIDE = ""
 ALIKE = 1.02
 """Estimates this close are taken for equal, and what caches deliver decides."""
 
+NEARLY = 1.02
+"""Other loops that gain less than this are not taken."""
+
+CLOSE, LIGHTER = 1.1, 1.25
+"""Estimates this close are taken for equal, too, where one has so much less to do meanwhile."""
+
+WAITING = 1.2
+"""How much longer than it must a kernel waits for caches before other loops are looked for."""
+
+BESIDES = 1.75
+"""How much more than its time units and caches are busy before other loops are looked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -102,6 +114,22 @@ class Estimate:
         if max(self.cycles, other.cycles) > ALIKE * min(self.cycles, other.cycles):
             return self.cycles < other.cycles
         return self.busy + self.cached < other.busy + other.cached
+
+    def beats(self, other: "Estimate") -> bool:
+        """Return whether this is lower, or about as low with much less to do meanwhile: what waits
+        for memory is in each other's way, and memory may be nearer than it is taken for.
+        """
+        if self.cycles * NEARLY < other.cycles:
+            return True
+        lighter = (self.busy + self.cached) * LIGHTER < other.busy + other.cached
+        return lighter and self.cycles < CLOSE * other.cycles
+
+    @property
+    def may_fall(self) -> bool:
+        """Whether other loops might be faster: caches deliver more than once, or much at a time."""
+        if self.least * WAITING < self.cycles:
+            return True
+        return self.busy + self.cached > BESIDES * self.cycles
 
     def waits_for(self, accelerator: Accelerator) -> bool:
         """Return whether the memory behind all caches would take longer than what units do, if no

@@ -13,7 +13,7 @@ from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.capacity import excess
-from isamap.lower.cost import Estimate, estimate
+from isamap.lower.cost import estimate
 from isamap.lower.fuse import Fused
 from isamap.lower.lower import lower
 from isamap.mapping.fragments.produce import Producers
@@ -22,21 +22,10 @@ from isamap.schedule.schedule import Schedule, StatementSchedule
 from isamap.schedule.tiled import tiled_schedules
 from isamap.schedule.treatment import Treatments
 
-WAITING = 1.2
-"""How much longer than it must a kernel waits for caches before other loops are looked for."""
-
 SOONER = 1.002
 """Results are finished later if that gains as much: caches deliver meanwhile, too.  A product of
 1024 x 1024 x 1024 in bf16 by tiles, of which finishing is a twentieth, took 0.86 of the time.
 """
-
-ALIKE, LIGHTER = 1.1, 1.25
-"""Estimates this close are taken for equal, and one wins whose units and caches have so much less
-to do: what waits for memory is in each other's way.
-"""
-
-NEARLY = 1.02
-"""Other loops that gain less than this are not taken."""
 
 
 def refined(
@@ -63,8 +52,7 @@ def refined(
         if own.along is not None:
             continue
         others = list(rivals[root])
-        made = best.estimate
-        if made.least * WAITING < made.cycles:
+        if best.estimate.may_fall:
             others += _others(own, kernel, root, accelerator, producers, threads)
         for other in others:
             trial = tuple(other if n == root else s for n, s in enumerate(schedule.statements))
@@ -74,17 +62,9 @@ def refined(
                     continue
                 found = Fused(Schedule(trial), lowered, estimate(lowered, accelerator, symbols))
                 found = _later(found, kernel, root, accelerator, producers, symbols)
-                if _is_better(found.estimate, best.estimate):
+                if found.estimate.beats(best.estimate):
                     best = found
     return best
-
-
-def _is_better(one: Estimate, other: Estimate) -> bool:
-    """Return whether an estimate is lower, or about as low with much less to do meanwhile."""
-    if one.cycles * NEARLY < other.cycles:
-        return True
-    lighter = (one.busy + one.cached) * LIGHTER < other.busy + other.cached
-    return lighter and one.cycles < ALIKE * other.cycles
 
 
 def _later(

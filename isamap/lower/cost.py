@@ -119,10 +119,10 @@ class Estimate:
         """Return whether this is lower, or about as low with much less to do meanwhile: what waits
         for memory is in each other's way, and memory may be nearer than it is taken for.
         """
-        if self.cycles * NEARLY < other.cycles:
-            return True
-        lighter = (self.busy + self.cached) * LIGHTER < other.busy + other.cached
-        return lighter and self.cycles < CLOSE * other.cycles
+        mine, its = self.busy + self.cached, other.busy + other.cached
+        if max(self.cycles, other.cycles) > CLOSE * min(self.cycles, other.cycles):
+            return self.cycles < other.cycles
+        return mine * LIGHTER < its or (self.cycles * NEARLY < other.cycles and mine < CLOSE * its)
 
     @property
     def may_fall(self) -> bool:

@@ -66,7 +66,7 @@ class Site:
         for stride, count in moves:
             if stride > total:
                 break
-            total += stride * (count - 1)
+            total += stride * max(0.0, count - 1)
         return total
 
     def reach(self, depth: int) -> tuple[float, float]:
@@ -82,6 +82,8 @@ def lines_of(length: float, line: int) -> float:
 
     It begins at any multiple of the bytes that it has in common with a line.
     """
+    if length < 1:
+        return 1.0  # loops that are never entered
     common = gcd(round(length), line)
     return (length + line - common) / length
 

@@ -135,8 +135,7 @@ def choose(
     if [by_preference(found)[0] for found in retiled] != [by_preference(f)[0] for f in ruled]:
         # What is best for a statement alone may keep it out of the rounds of others.
         other = _together(kernel, accelerator, retiled, shared, symbols, threads)
-        lower_ = other.estimate.is_below(best.estimate)
-        best = other if lower_ or other.estimate.beats(best.estimate) else best
+        best = other if other.estimate.beats(best.estimate) else best
     fused = Fused(best.schedule, best.lowered, best.estimate)
     rivals = tuple(_rivals(found) for found in ruled)
     fused = refined(fused, kernel, accelerator, shared, symbols, threads, rivals)

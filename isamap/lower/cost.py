@@ -82,7 +82,7 @@ ALIKE = 1.02
 NEARLY = 1.02
 """Other loops that gain less than this are not taken."""
 
-CLOSE, LIGHTER = 1.1, 1.25
+CLOSE, LIGHTER = 1.1, 1.2
 """Estimates this close are taken for equal, too, where one has so much less to do meanwhile."""
 
 WAITING = 1.2

@@ -134,4 +134,5 @@ def test_what_a_call_packs_does_not_come_from_memory() -> None:
         replace(array, role="in") if array.role == "local" else array for array in lowered.arrays
     )
     other = estimate(replace(lowered, arrays=given_), hardware).parts["memory"]
-    assert estimate(lowered, hardware).parts["memory"] < 0.9 * other
+    # The input itself comes from there, and the result goes there.
+    assert 0 < estimate(lowered, hardware).parts["memory"] < 0.95 * other

@@ -74,8 +74,9 @@ def _check(
 
 
 def _converts(statement: Statement) -> bool:
-    """Return whether a statement does no more than to convert f32."""
+    """Return whether a statement does no more than to convert f32 to shorter floats."""
     match statement.value:
         case Op("cast", (Access(dtype=dtype),), _):
-            return dtype.name == "f32" and statement.reduction == "="
+            narrows = statement.target.dtype.bits < dtype.bits
+            return dtype.name == "f32" and narrows and statement.reduction == "="
     return False

@@ -148,7 +148,7 @@ def _live_copy(
     quotient: dict[str, Index] = {}
     inner: dict[str, Index] = {}
     for v, blocks, _ in layout.counts():
-        name = context.unique(f"{layout.array}_{v}")
+        name = context.unique(f"{layout.array}_{v.replace('+', '_')}")
         counters.append((name, blocks))
         quotient[v] = var(name)
     for v, _, tiles in layout.counts():

@@ -377,7 +377,9 @@ class Treatments:
         self, operand: str, access: Access, repeat: bool, extents: Dict[str, Index]
     ) -> PackedLayout | None:
         name, filler, order = access.buffer, self.fillers.get(operand), tuple(self.extents)
-        return packed(name, self.mapping, operand, access, filler, extents, {}, order, repeat)
+        return packed(
+            name, self.mapping, operand, access, filler, extents, {}, order, repeat, self.extents
+        )
 
     def _repeats(self, operand: str, access: Access) -> bool:
         once = self.reference(operand, access, "packed")

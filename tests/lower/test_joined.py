@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from isamap.diagnostics import Source
 from isamap.ir.box import box
 from isamap.ir.dtype import DTYPES
 from isamap.ir.index import Index, const, var
@@ -13,8 +14,11 @@ from isamap.ir.statements import bind_extents
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.tiles.joined import Join, joins, offset_at
+from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Options
 from isamap.proof.certificate import certify
 from isamap.proof.evidence import Evidence
+from isamap.schedule.reader import parse_schedule
 from isamap.schedule.schedule import Schedule, StatementSchedule
 from isamap.schedule.treatment import inputs
 from isamap.text.load import parse_module
@@ -52,14 +56,14 @@ def extents(**sizes: int) -> dict[str, Index]:
 def test_variables_of_which_only_a_sum_is_seen_are_joined() -> None:
     sizes = extents(p=10, r=3, c=4)
     row = 2 * var("p") + var("r")
-    found = joins(access(row - 1, var("c")), {"p", "r", "c"}, sizes)
-    assert found == (Join("p_r", row, const(21)),)
+    found = joins(access(row - 1, var("c")), {"p", "r", "c"}, sizes, sizes)
+    assert found == (Join("p+r", row, const(21)),)
 
 
 def test_a_sum_counts_from_nought_in_steps_of_one() -> None:
     sizes = extents(p=10, r=3)
     form = 4 * var("p") - 2 * var("r") + 5
-    (found,) = joins(access(form), {"p", "r"}, sizes)
+    (found,) = joins(access(form), {"p", "r"}, sizes, sizes)
     low, high = box(found.form, sizes)
     assert low == const(0)
     assert high == found.extent - 1 == const(20)
@@ -75,13 +79,15 @@ def test_a_sum_counts_from_nought_in_steps_of_one() -> None:
     ],
 )
 def test_other_variables_are_not(indices: tuple[Index, ...]) -> None:
-    assert joins(access(*indices), {"p", "r"}, extents(p=5, r=3, N=7)) == ()
+    sizes = extents(p=5, r=3, N=7)
+    assert joins(access(*indices), {"p", "r"}, sizes, sizes) == ()
 
 
-def test_names_are_not_those_of_others() -> None:
-    sizes = extents(p=10, r=3, p_r=2)
-    (found,) = joins(access(var("p") + var("r")), {"p", "r"}, sizes)
-    assert found.name == "p_r_"
+def test_a_piece_has_the_sums_of_the_whole() -> None:
+    row = 2 * var("p") + var("r")
+    whole = extents(p=10, r=3)
+    found = joins(access(row), {"p", "r"}, extents(p=1, r=3), whole)
+    assert found == (Join("p+r", row, const(3)),)
 
 
 def test_an_offset_that_is_linear_in_a_sum_is_one_of_the_sum() -> None:
@@ -155,3 +161,49 @@ def test_each_pixel_is_packed_once() -> None:
     assert kinds["X"] == "packed"
     (array,) = (a for a in found.lowered.arrays if a.name.startswith("X_packed"))
     assert array.size == const(23 * 43 * 4)  # four bytes for three channels
+
+
+# A tail of one row; a symbol, variables and sums that are called alike; a tail of any length.
+WRITTEN = {
+    "tail": (
+        """kernel k { in X : f32[23, 4]  const W : f32[7, 4, 16]  out Y : f32[17, 16]
+          Y[p, k] += X[p + r, c] * W[r, c, k] }""",
+        "loops p/4, r/1",
+        "packed inside 1",
+    ),
+    "symbol": (
+        """kernel k(p_r) { in X : f32[20, p_r]  const W : f32[5, 16]  out Y : f32[16, p_r, 16]
+          for r in 0..5
+          Y[p, c, k] += X[p + r, c] * W[r, k] }""",
+        "",
+        "packed",
+    ),
+    "variables": (
+        """kernel k { in X : f32[20, 20, 4]  const W : f32[5, 5, 4, 16]  out Y : f32[10, 10, 16]
+          for a_b in 0..5  for b_c in 0..5
+          Y[a, c, k] += X[a + b_c, a_b + c, m] * W[b_c, a_b, m, k] }""",
+        "",
+        "packed",
+    ),
+    "any length": (
+        """kernel k(R) { in X : f32[R + 8, 16]  const W : f32[R, 16]  out Y : f32[8, 16]
+          for p in 0..8
+          Y[p, k] += X[p + r, k] * W[r, k] }""",
+        "loops r/4",
+        "packed inside 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", WRITTEN)
+def test_written_schedules_pack_sums(name: str, threads: int) -> None:
+    text, loops, packed_ = WRITTEN[name]
+    clauses = f"instruction vfmadd_f32\n axes i <- k\n {loops}\n operands X {packed_}"
+    schedule = parse_schedule(Source("k.schedule", f"schedule k {{\n Y {{\n {clauses}\n }}\n }}"))
+    kernel = parsed(text)
+    found = map_kernel(kernel, machine("x86_avx512"), Options(schedule=schedule, threads=threads))
+    for size in (1, 5, 7, 9) if kernel.symbols else (7,):
+        agrees(kernel, found.lowered, machine("x86_avx512"), 5, dict.fromkeys(kernel.symbols, size))
+    evidence = Evidence(kernel, (), kernel, machine("x86_avx512"), found.schedule, found.lowered)
+    assert certify(evidence).verdict == "proved"

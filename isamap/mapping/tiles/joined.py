@@ -17,17 +17,23 @@ ASSUMED_EXTENT = 256
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A form of several variables that is 0 and more, less than ``extent``, and its name."""
+    """A form of several variables that is 0 and more, less than ``extent``, and its name.
+
+    The name is no identifier, so that nothing else has it: ``p+r``.
+    """
 
     name: str
     form: Index
     extent: Index
 
 
-def joins(access: Access, free: AbstractSet[str], extents: Extents) -> tuple[Join, ...]:
+def joins(
+    access: Access, free: AbstractSet[str], extents: Extents, whole: Extents
+) -> tuple[Join, ...]:
     """Return the sums through which alone an access sees several of the ``free`` variables.
 
-    Only those that have fewer values than the variables have together.
+    Only those that have fewer values than the variables have together in the ``whole`` statement:
+    a piece of it, which may be a tail, has the sums that all others have.
     """
     found: list[Join] = []
     for d, index in enumerate(access.indices):
@@ -44,9 +50,9 @@ def joins(access: Access, free: AbstractSet[str], extents: Extents) -> tuple[Joi
         reach = total((extents[v] - 1) * abs(step) for v, step in steps.items())
         low = total((extents[v] - 1) * step for v, step in steps.items() if step < 0)
         form = total(var(v) * step for v, step in steps.items()) - low
-        extent = reach + 1
-        if _size(extent) < _size(product(extents[v] for v in own)):
-            found.append(Join(_name(own, extents), form, extent))
+        all_ = total((whole[v] - 1) * abs(step) for v, step in steps.items()) + 1
+        if _size(all_) < _size(product(whole[v] for v in own)):
+            found.append(Join("+".join(own), form, reach + 1))
     return tuple(found)
 
 
@@ -58,13 +64,6 @@ def offset_at(offset: Index, form: Index, value: Index) -> Index:
     factor = offset.coefficient(names[0])
     step = factor // own if own > 0 else -factor // -own
     return offset.substitute(begin) + (value - form.substitute(begin)) * step
-
-
-def _name(variables: list[str], extents: Extents) -> str:
-    name = "_".join(variables)
-    while name in extents:
-        name += "_"
-    return name
 
 
 def _size(index: Index) -> int:

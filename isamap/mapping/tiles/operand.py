@@ -214,6 +214,7 @@ def packed(
     block: Dict[str, int],
     order: tuple[str, ...],
     repeat: bool = False,
+    whole: Dict[str, Index] | None = None,
 ) -> PackedLayout | None:
     """Return the packed layout of an access for an operand.
 
@@ -223,6 +224,7 @@ def packed(
     ``order`` are the statement's variables, outermost loop first.  Tiles are told apart by the
     variables of the access, and by those whose tail leaves dead elements that must be filled; by
     the sum of several where only that matters, as windows of an image share its rows.
+    Where ``extents`` are those of a piece of the iterations, ``whole`` are those of all.
     ``operand`` may be any place of one that is gathered: the layouts of its places are of one
     array, and tiles are told apart by the variables of all.
     """
@@ -262,7 +264,7 @@ def packed(
     variables = tuple(v for v in order if v in used)
     laid = {v for dim in dims for digit in dim for v in digit.form.names}
     free = {v for v in variables if v not in laid and mapping.tile.get(v, 1) == 1}
-    joined = () if sources else joins(access, free & access.names, extents)
+    joined = () if sources else joins(access, free & access.names, extents, whole or extents)
     reach = dict(extents)
     for join in joined:
         variables = tuple(

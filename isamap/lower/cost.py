@@ -126,10 +126,13 @@ class Estimate:
 
     @property
     def may_fall(self) -> bool:
-        """Whether other loops might be faster: caches deliver more than once, or much at a time."""
+        """Whether other loops might be faster: caches deliver more than once, or, where units wait
+        for them, much at a time.
+        """
         if self.least * WAITING < self.cycles:
             return True
-        return self.busy + self.cached > BESIDES * self.cycles
+        waits = self.busy * WAITING < self.cycles
+        return waits and self.busy + self.cached > BESIDES * self.cycles
 
     def waits_for(self, accelerator: Accelerator) -> bool:
         """Return whether the memory behind all caches would take longer than what units do, if no

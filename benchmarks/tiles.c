@@ -1,7 +1,7 @@
 /* Cycles that moves of tiles (AMX), and what follows a product of them, take on this core.
  *
  * A line for each: a name, and cycles of a repetition, one behind the other, operands in the first
- * cache.  A cycle is a third of what a multiplication in a chain of these takes. */
+ * cache unless it says something else.  A cycle is a third of what a multiplication in a chain of these takes. */
 #include <immintrin.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 
 #define TIMES 1000000
 static char from[1 << 16] __attribute__((aligned(64))), to[1 << 16] __attribute__((aligned(64)));
+static char many[1 << 19] __attribute__((aligned(64))); /* more than a first cache, less than a second */
 
 static double now(void)
 {
@@ -91,6 +92,8 @@ int main(void)
     static __m512i rows[16], others[16];
     EACH("load a tile whose rows are lines", LOAD(1, from, 64));
     EACH("load a tile whose rows are lines, 1088 bytes apart", LOAD(1, from, 1088));
+    for (int i = 0; i < 1 << 19; i++) many[i] = 1;
+    EACH("load a tile from the second cache", LOAD(1, many + 1024 * (i % 512), 64));
     EACH("load a tile whose rows lie across lines", LOAD(1, from + 32, 64));
     EACH("load a part of a tile through the stack", part(32));
     EACH("load it and multiply by it", part(32); MULTIPLY(0));

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from isamap.hw.accelerator import Entry
 from isamap.ir.nodes import Access
 from isamap.mapping.fragments.fragment import Reference
 from isamap.mapping.fragments.steps import FromMemory, FromRegister, Source, Step
@@ -18,12 +19,14 @@ class Part:
     """Instructions that make a fragment, as many as ``cost`` in all.
 
     There is one fragment for all iterations that differ in other variables than ``names``.
-    ``storage`` is where it is kept until it is used, None if what uses it is as often.
+    ``storage`` is where it is kept until it is used, None if what uses it is as often.  ``entry``
+    is the instruction that makes it of others.
     """
 
     names: Names
     cost: float
     storage: str | None
+    entry: Entry
 
 
 def parts(treatments: Treatments, operand: str, kind: Treatment) -> tuple[Part, ...] | None:
@@ -54,7 +57,7 @@ def _parts(step: Step, above: Names | None) -> Iterator[Part]:
     names = _names(step)
     before = [source for _, source in step.inputs if isinstance(source, Step | FromRegister)]
     own = float(step.cost - sum(source.cost for source in before))
-    yield Part(names, own, None if names == above else step.fragment.storage)
+    yield Part(names, own, None if names == above else step.fragment.storage, step.entry)
     for _, source in step.inputs:
         if isinstance(source, Step):
             yield from _parts(source, names)

@@ -2,8 +2,9 @@
 
 Of the block of a product: the calls of its instruction, a load (or what else the description has)
 of each fragment, what computes operands of it, and nothing for loops and addresses.  All blocks are
-tried that fit the registers, with the results, the fragments of one factor and one fragment of the
-other; so are all mappings.  Packed copies have each element once where that is possible.
+tried that fit the registers, with the results, the fragments of one factor, one fragment of the
+other and what the C of instructions takes besides; so are all mappings.  Packed copies have each
+element once where that is possible.
 """
 
 from collections.abc import Iterator, Sequence
@@ -144,4 +145,6 @@ def _fits(
         take(part.storage or "", 1 if once else _times(part, rows, columns))
     for operand in needle.entry.scratch if isinstance(needle.entry, Composed) else ():
         take(operand.storage or "", 1)
+    for name, number in machine.besides((needle.entry, *(part.entry for part in made))).items():
+        taken[name] = taken.get(name, 0) + number
     return all(number <= (machine.storage(f).count or number) for f, number in taken.items())

@@ -131,6 +131,8 @@ def command(
         click.echo(json.dumps(report_facts(report), indent=2))
     else:
         click.echo("\n".join(report_lines(report, everything)))
+    for warning in report.result.tuning.warnings if report.result.tuning else ():
+        click.echo(warning.render(), err=True)
     if report.fault is not None:
         click.echo(str(report.fault), err=True)
     if report.check and not report.check.ok:

@@ -9,6 +9,9 @@ from isamap.cli.tables import table
 
 _INSTALL = """Fetch what descriptions need to be compiled and run: all of them, or those named.
 
+A tool may be named as well, such as bochs-x86_64: an emulator of what this CPU is itself is
+fetched only so.
+
 Compilers and emulators come from the Python Package Index and from Debian, into a
 folder of your own ($ISAMAP_TOOLS, else isamap/tools in $XDG_DATA_HOME or ~/.local/share).
 Nothing is installed system-wide, and nothing needs root. Offline they work on.
@@ -42,13 +45,10 @@ def command() -> None:
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 def install_tools(names: tuple[str, ...]) -> int:
     """Fetch, and say what was fetched; return the exit code."""
-    from isamap.hw.load import load_hardware
-    from isamap.hw.needed import needed
     from isamap.targets.install import install
-    from isamap.targets.state import emulated
+    from isamap.targets.state import asked, emulated
 
-    machines = [needed(load_hardware(name)) for name in names]
-    tools = machines or [target.tools for target in emulated()]
+    tools = [asked(name) for name in names] or [target.tools for target in emulated()]
     lacking = dict.fromkeys(t.name for own in tools for t in own if not t.is_there)
     with progress() as tell:
         found = install(list(lacking), tell) if lacking else ()

@@ -13,7 +13,7 @@ from isamap.emit import literals, names
 from isamap.emit.expressions import Env, conjunction, loop_head, text
 from isamap.emit.header import wrapped
 from isamap.ir.dtype import DType
-from isamap.ir.index import Index, var
+from isamap.ir.index import Index, const, var
 from isamap.lower.nodes import Array, Copy
 
 # Without predictive commoning, which writes back what another thread may have changed, and without
@@ -37,6 +37,9 @@ ASIDE_ATTRIBUTE = """\
 """
 
 Loops: TypeAlias = tuple[tuple[str, Index], ...]
+
+_ZEROS = ("0", "0.0", "false")
+"""Literals of which all bits are 0."""
 
 _SHORT = 16
 """Rows of fewer elements are copied by a loop: a call of memcpy costs more."""
@@ -184,6 +187,12 @@ class _Body:
         if not ends:
             self._span(loops, "0", end, count, other, env)
             return
+        if (known := _known_range(ends, name, count)) is not None:
+            begin, beyond = known
+            self._part(loops, "0", str(begin), env)
+            self._span(loops, str(begin), str(beyond), const(beyond - begin), other, env)
+            self._part(loops, str(beyond), end, env)
+            return
         is_raised = any(_factor(c, name) > 0 for c in ends)
         first, past = (
             f"first_{names.mangle(name)}" if is_raised else "0",
@@ -221,9 +230,26 @@ class _Body:
             return
         (name, count), rest = loops[0], loops[1:]
         inner = env.with_counter(name, count)
+        if not rest and self._is_cleared(name, first, past):
+            start = replace(inner, integers={**inner.integers, name: first})
+            target = self._address(self.copy.target, self.copy.target_offset, (), start)
+            self._put(f"memset({target}, 0, {int(past) - int(first)} * {self.size});")
+            return
         self._open(loop_head(name, first, past, inner))
         self._filled(rest, inner)
         self._close()
+
+    def _is_cleared(self, name: str, first: str, past: str) -> bool:
+        """Return whether a known number of elements that follow each other become 0."""
+        follow = self.copy.target_offset
+        return (
+            first.isdigit()
+            and past.isdigit()
+            and self.copy.fill is not None
+            and self.copy.fill.text in _ZEROS
+            and follow.is_linear_in([name])
+            and follow.coefficient(name).constant == 1
+        )
 
     def _span(
         self,
@@ -244,6 +270,8 @@ class _Body:
             source = self._address(self.copy.source, self.copy.source_offset, zero, start)
             target = self._address(self.copy.target, self.copy.target_offset, zero, start)
             length = past if first == "0" else f"{past} - {first}"
+            if count is not None and count.constant is not None and first.isdigit():
+                length = str(count.constant)
             length = length if length.isidentifier() or length.isdigit() else f"({length})"
             times = "" if piece == 1 else f" * {piece}"
             self._put(f"memcpy({target}, {source},")
@@ -314,6 +342,21 @@ def _cuts(condition: Index, name: str, count: Index) -> bool | None:
         return None
     bounds = condition.bounds({name: (0, count.constant - 1)})
     return bounds is None or bounds[0] < 0
+
+
+def _known_range(ends: Sequence[Index], name: str, count: Index) -> tuple[int, int] | None:
+    """Return from where to where conditions hold that depend on the counter alone; None if others
+    do, or if they hold nowhere."""
+    if count.constant is None or any(c.names != {name} for c in ends):
+        return None
+    first, past = 0, count.constant
+    for condition in ends:
+        factor = _factor(condition, name)
+        if factor > 0:
+            first = max(first, -(condition.offset // factor))
+        else:
+            past = min(past, condition.offset // -factor + 1)
+    return (first, past) if first < past else None
 
 
 def _clip(condition: Index, name: str, first: str, past: str, env: Env) -> str:

@@ -1,6 +1,6 @@
 """A hardware description as frozen data: what every later stage knows about a machine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
@@ -117,7 +117,8 @@ class Entry:
     that must be one register, ``constraints`` what must hold of axes and extents at every use.
     ``bypass`` is the template of the same store past the caches, for what is not soon used again.
     ``numeric`` says which bits come out where the statements leave that open; a machine does one of
-    several, and always the same one.  ``length`` is of how many machine instructions it consists.
+    several, and always the same one.  ``length`` is of how many machine instructions it consists,
+    ``besides`` how many registers its C takes beside those of its operands, by register file.
     ``states`` are the states of the machine that it depends on, with the extent or the immediate
     operand of which each has the value, or the number that it must be.  ``permits`` are C
     expressions that are 0 where it cannot be executed, beside those of its operands' storages.
@@ -139,6 +140,7 @@ class Entry:
     bypass: str | None = None
     numeric: tuple[Numeric, ...] = ()
     length: int = 1
+    besides: Mapping[str, int] = field(default_factory=dict)
     begin: int = 1
     states: Mapping[str, str | int] = field(default_factory=dict)
     permits: tuple[str, ...] = ()
@@ -301,6 +303,18 @@ class Accelerator:
             return storage, 1
         file = self.storage(storage.within)
         return file, max(1, -(-(storage.bits or 1) // (file.bits or 1)))
+
+    def besides(self, entries: Iterable[Entry]) -> dict[str, int]:
+        """Return how many registers of each file the C of instructions takes beside operands.
+
+        One instruction computes at a time, so they are those of the one that takes most.
+        """
+        taken: dict[str, int] = {}
+        for entry in entries:
+            for name, number in entry.besides.items():
+                file, each = self.register_file(self.storage(name))
+                taken[file.name] = max(taken.get(file.name, 0), number * each)
+        return taken
 
     def rows(self, storage: Storage) -> int | None:
         """Return how many numbers fragments in ``storage`` may have, None if they have none.

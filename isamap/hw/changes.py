@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from isamap.diagnostics import Diagnostic, Span, fail
 from isamap.hw.accelerator import Entry
-from isamap.hw.check import Machine, check_template, check_units
+from isamap.hw.check import Machine, check_besides, check_units
+from isamap.hw.check_template import check_template
 from isamap.hw.document import Document, Place
 from isamap.hw.numeric import check_numeric
 from isamap.hw.schema import ChangeModel, InstructionModel
@@ -90,8 +91,9 @@ def check_change(change: Change, entry: Entry, machine: Machine) -> Iterator[Dia
         yield fail("E137", f"nothing of '{change.name}' is changed", change.span)
     if model.units is not None:
         yield from check_units(change.document, change.place, model.units, machine)
+    yield from check_besides(change.document, change.place, model.besides, machine)
     if model.numeric:
         yield from check_numeric(change.document, change.place, entry)
     if model.emit is not None:
         place = (*change.place, "emit")
-        yield from check_template(change.document, place, entry, model.emit, machine)
+        yield from check_template(change.document, place, entry, model.emit, machine.storages)

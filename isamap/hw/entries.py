@@ -12,6 +12,7 @@ from isamap.hw.document import Document
 from isamap.hw.numeric import numeric_of
 from isamap.hw.parameters import fill
 from isamap.hw.schema import DescriptionModel, InstructionModel
+from isamap.ir.constraint import Constraint
 from isamap.ir.nodes import Instruction
 from isamap.ir.statements import bind_lengths
 from isamap.text.load import parse_instructions
@@ -39,13 +40,13 @@ def merge_entries(
             for instruction in _instructions(document, index, machine, collector):
                 constraints, faults = parsed_constraints(document, index, model, instruction)
                 collector.extend(faults)
-                entry = _entry(document.model, model, instruction, machine)
-                entry = replace(entry, constraints=constraints)
+                entry = _entry(document.model, model, instruction, machine, constraints)
                 collector.extend(check_entry(document, index, entry, machine))
                 own = changes.of(dict.fromkeys((entry.name, instruction.generic or entry.name)))
                 if own:
-                    other = _entry(document.model, changed_model(model, own), instruction, machine)
-                    entry = replace(other, constraints=constraints, changed=own[-1].span)
+                    other = changed_model(model, own)
+                    entry = _entry(document.model, other, instruction, machine, constraints)
+                    entry = replace(entry, changed=own[-1].span)
                     for change in own:
                         collector.extend(check_change(change, entry, machine))
                 entries.append((index, _filled(entry, document.parameters)))
@@ -92,6 +93,8 @@ def _instructions(
 
 def _filled(entry: Entry, values: Mapping[str, int]) -> Entry:
     """Return an instruction with the parameters of the description in its templates replaced."""
+    if not values:
+        return entry
     emit, bypass = (t if t is None else fill(t, values) for t in (entry.emit, entry.bypass))
     return replace(entry, emit=emit, bypass=bypass)
 
@@ -101,6 +104,7 @@ def _entry(
     model: InstructionModel,
     instruction: Instruction,
     machine: Machine,
+    constraints: tuple[Constraint, ...],
 ) -> Entry:
     units: dict[str, Fraction] = {}
     for unit in model.units:
@@ -114,6 +118,7 @@ def _entry(
         throughput=max(units.values(), default=model.throughput),
         latency=model.latency,
         length=model.length,
+        besides=dict(model.besides),
         units=units,
         emit=model.emit,
         bypass=model.bypass,
@@ -123,6 +128,7 @@ def _entry(
         energy=model.energy,
         area=model.area,
         same=model.same,
+        constraints=constraints,
         numeric=numeric_of(model),
         source=model.source or description.source,
         span=instruction.span,

@@ -9,12 +9,8 @@ from pathlib import Path
 
 from isamap.diagnostics import Collector, HardwareError, Source, Span, fail
 from isamap.hw.accelerator import Accelerator, State, Storage, StorageKind, Unit
-from isamap.hw.check import (
-    Machine,
-    check_states,
-    check_storage,
-    check_within,
-)
+from isamap.hw.check import Machine, check_states
+from isamap.hw.check_storage import check_storage, check_within
 from isamap.hw.document import Document, read_document
 from isamap.hw.entries import merge_entries
 from isamap.hw.native import best_shipped
@@ -41,17 +37,20 @@ _DISTANCE: dict[StorageKind, int] = {
 }
 
 
-def load_hardware(name_or_path: str, trust: bool = False) -> Accelerator:
+def load_hardware(name_or_path: str, trust: bool = False, instructions: bool = True) -> Accelerator:
     """Return the description of a shipped name, or of a file.
 
     ``native`` is the best shipped description for this CPU; ``name:VL=512`` is one with another
     value of a parameter; ``name@server`` is one whose instructions another machine executes.
     Templates and toolchains of shipped descriptions may be executed, those of other files only with
-    ``trust``.  Raises HardwareError with every fault of the file, each at its line and column.
+    ``trust``.  Without ``instructions`` none are read, which is most of the work: what runs code is
+    known then, and nothing is mapped.  Raises HardwareError with every fault of the file (of what
+    is read), each at its line and column.
     """
     own, server = split_server(name_or_path)
     if server is not None and not Path(split_name(name_or_path)[0]).exists():
-        return served_by(load_hardware(own, trust), load_hardware(server, trust))
+        both = (load_hardware(name, trust, instructions) for name in (own, server))
+        return served_by(*both)
     name, given = split_name(name_or_path)
     source, folder = _open(best_shipped() if name == "native" else name)
     files = _chain(source, folder)
@@ -60,7 +59,7 @@ def load_hardware(name_or_path: str, trust: bool = False) -> Accelerator:
     chain = tuple(
         replace(read_document(file.source, file.root, values), folder=file.folder) for file in files
     )
-    return _build(chain, parameters, folder, trust or folder is None)
+    return _build(chain, parameters, folder, trust or folder is None, instructions)
 
 
 # --- finding --------------------------------------------------------------------------------------
@@ -136,6 +135,7 @@ def _build(
     parameters: tuple[Parameter, ...],
     folder: Path | None,
     trusted: bool,
+    instructions: bool,
 ) -> Accelerator:
     collector = Collector()
     own = chain[0].model
@@ -149,9 +149,9 @@ def _build(
         collector.add(fail("E105", "'clock' is missing", chain[0].root.span))
     machine = Machine({s.name: s for s in storages}, units, toolchain is not None, merged)
     states = {state.name: state for state in _states(chain, machine, collector)}
-    entries = merge_entries(chain, machine, collector)
+    entries = merge_entries(chain, machine, collector) if instructions else ()
     collector.extend(check_states(chain[0], entries, states))
-    if not entries and not collector.errors:
+    if instructions and not entries and not collector.errors:
         message = "the description has no instructions"
         collector.add(fail("E105", message, chain[0].root.span))
     queues = next((d.model.queues for d in chain if d.model.queues), None)

@@ -39,7 +39,16 @@ def needed(machine: Accelerator) -> tuple[Needed, ...]:
         return ()
     words = (toolchain.compiler[:1], () if toolchain.measure else toolchain.runner[:1])
     names = dict.fromkeys(name for own in words for name in own if name in catalogue())
-    return tuple(_looked_up(name, catalogue()[name]) for name in names)
+    return tuple(map(looked_up, names))
+
+
+def looked_up(name: str) -> Needed:
+    """Return what there is of a tool of the catalogue."""
+    path, tool = find_tool(name), catalogue()[name]
+    if path is None:
+        return Needed(name, None, None, False)
+    version = told_version(path, tool)
+    return Needed(name, path, version, version is None or older(version, tool.least))
 
 
 def told_version(path: str, tool: Tool) -> str | None:
@@ -61,11 +70,3 @@ def _told(path: str, words: tuple[str, ...], _changed: int) -> str | None:
         return None
     match = re.search(r"\d+(?:\.\d+)+", done.stdout.decode(errors="replace"))
     return match[0] if match and done.returncode == 0 else None
-
-
-def _looked_up(name: str, tool: Tool) -> Needed:
-    path = find_tool(name)
-    if path is None:
-        return Needed(name, None, None, False)
-    version = told_version(path, tool)
-    return Needed(name, path, version, version is None or older(version, tool.least))

@@ -6,6 +6,7 @@ from isamap.diagnostics import Diagnostic, fail
 from isamap.hw.accelerator import Entry
 from isamap.hw.document import Document, Place
 from isamap.hw.schema import InstructionModel
+from isamap.ir.nodes import Access, Op, Statement
 from isamap.ir.numeric import Numeric
 
 
@@ -63,6 +64,19 @@ def _check(
         yield fail("E130", message, document.key_span(*place, "sums", name))
     special = numeric.rounding != "nearest" or numeric.flush != "never"
     special |= "once" in dict(numeric.sums).values()
-    if special and any(t.dtype.name != "f32" for t in results):
+    others = [s for s in entry.instruction.statements if s.target.dtype.name != "f32"]
+    others = [s for s in others if s.target.dtype.is_float]
+    if numeric.rounding == "nearest":
+        others = [s for s in others if not _converts(s)]
+    if special and others:
         message = f"'{entry.name}' computes other floats than f32: only these are rounded otherwise"
         yield fail("E130", message, span)
+
+
+def _converts(statement: Statement) -> bool:
+    """Return whether a statement does no more than to convert f32 to shorter floats."""
+    match statement.value:
+        case Op("cast", (Access(dtype=dtype),), _):
+            narrows = statement.target.dtype.bits < dtype.bits
+            return dtype.name == "f32" and narrows and statement.reduction == "="
+    return False

@@ -318,6 +318,10 @@ class InstructionModel(Model):
     )
     latency: Cycles = Field(description="cycles from operands to result")
     length: Count = Field(1, description="machine instructions of which it consists")
+    besides: dict[Name, Count] = Field(
+        default_factory=dict,
+        description="registers that its C takes besides those of its operands, by register file",
+    )
     units: Words = Field((), description="execution units that it occupies")
     align: dict[Name, Power] = Field(
         default_factory=dict, description="bytes to which an operand in memory must be aligned"
@@ -350,6 +354,10 @@ class ChangeModel(Model):
     throughput: Throughput | None = Field(None, description="cycles that it keeps units busy for")
     latency: Cycles | None = Field(None, description="cycles from operands to result")
     length: Count | None = Field(None, description="machine instructions of which it consists")
+    besides: dict[Name, Count] = Field(
+        default_factory=dict,
+        description="registers that its C takes besides those of its operands, by register file",
+    )
     units: Words | None = Field(None, description="execution units that it occupies")
     numeric: Annotated[tuple[NumericModel, ...], BeforeValidator(_several)] = Field(
         (), description="which bits come out", json_schema_extra=_or_one

@@ -7,6 +7,7 @@ anything is built; anchors, aliases, tags, merge keys and several documents are 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -87,8 +88,12 @@ def decode(name: str, data: bytes) -> Source:
     return Source(name, text)
 
 
+@lru_cache(maxsize=64)
 def read_nodes(source: Source) -> Mapping:
-    """Return the one mapping that a YAML text holds; raise HardwareError with all faults."""
+    """Return the one mapping that a YAML text holds; raise HardwareError with all faults.
+
+    What several descriptions extend is read once.
+    """
     collector = Collector()
     try:
         _check_events(source, collector)

@@ -163,7 +163,8 @@ class Stepped(Declared):
             assert result.bits == 32, "only sums in f32 are exact"
             return lambda *values: self._step(op, *values)
         plain = super(Stepped, self).operation(op, arguments, result)
-        if op in _EXTREMES and result.is_float:
+        narrows = op == "cast" and arguments[0].name == "f32" and result.bits < 32
+        if result.is_float and (op in _EXTREMES or narrows):
             return lambda *values: plain(*(self._taken(np.asarray(v)) for v in values))
         if op not in _STEPS or not result.is_float:
             return plain

@@ -4,7 +4,7 @@ A statement's result that later ones read is replaced by the expression that com
 reduction by a :class:`~isamap.ir.nodes.Reduce`.  What results is one assignment.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
@@ -37,14 +37,17 @@ def inline(
     run = _Run(buffers, begun)
     for statement in statements:
         run.add(zero_based(statement))
-    last = zero_based(statements[-1])
-    made = run.made[last.target.buffer]
-    if last.reduction != "=" and not made.is_whole:
-        raise ApartError(f"{last.target.buffer} is written in parts")
-    own = [a for a in accesses(made.value) if a.buffer == last.target.buffer]
-    if any(a.indices != made.target.indices for a in own):
-        raise ApartError(f"other elements of {last.target.buffer} are read")
-    return Statement(made.target, "=", made.value, made.variables, last.span)
+    return run.left_by(zero_based(statements[-1]))
+
+
+def inline_each(
+    statements: Sequence[Statement], buffers: Mapping[str, Buffer]
+) -> Iterator[Statement]:
+    """Yield what :func:`inline` makes of the first statement, of the first two, and so on."""
+    run = _Run(buffers, frozenset())
+    for statement in map(zero_based, statements):
+        run.add(statement)
+        yield run.left_by(statement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,16 @@ class _Run:
             raise ApartError(f"{target.buffer} is a long expression")
         whole = is_whole(target, variables, self.buffers[target.buffer])
         self.made[target.buffer] = _Made(target, value, variables, whole)
+
+    def left_by(self, last: Statement) -> Statement:
+        """Return what the run has left in the target of its last statement, as an assignment."""
+        made = self.made[last.target.buffer]
+        if last.reduction != "=" and not made.is_whole:
+            raise ApartError(f"{last.target.buffer} is written in parts")
+        own = [a for a in accesses(made.value) if a.buffer == last.target.buffer]
+        if any(a.indices != made.target.indices for a in own):
+            raise ApartError(f"other elements of {last.target.buffer} are read")
+        return Statement(made.target, "=", made.value, made.variables, last.span)
 
     def _before(self, target: Access) -> tuple[Expr, tuple[Variable, ...]] | None:
         """Return what is in the target's element before the statement; None if its identity."""

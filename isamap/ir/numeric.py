@@ -31,8 +31,8 @@ class Numeric:
     these in any case.  ``groups``: so many terms over a variable, neighbours, have a sum of their
     own, which is then added; the groups are ascending.
     Each step (a sum, product, quotient or root) has this ``rounding``.  ``flush``, unless it is
-    ``never``: subnormal arguments and results of each step, of ``min`` and ``max`` as well, are
-    zero, of their sign.
+    ``never``: subnormal arguments and results of each step, of ``min`` and ``max`` as well, and
+    arguments of conversions to shorter floats, are zero, of their sign.
     """
 
     fused: bool = False

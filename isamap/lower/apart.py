@@ -80,16 +80,21 @@ def uses(nodes: Iterable[Node], entries: Mapping[str, Entry]) -> Uses:
     """Return the arrays that some nodes read and write."""
     reads: set[str] = set()
     writes: set[str] = set()
+    known: dict[str, dict[str, str]] = {}
     for node in every(nodes):
-        reads |= {read.buffer for index in _indices(node) for read in index.reads}
+        for index in _indices(node):
+            reads.update(read.buffer for read in index.reads)
         match node:
             case Call(instruction, operands):
-                roles = {o.name: o.role for o in entries[instruction].instruction.operands}
+                if (roles := known.get(instruction)) is None:
+                    own = entries[instruction].instruction.operands
+                    roles = known[instruction] = {o.name: o.role for o in own}
                 for name, place in operands:
-                    if isinstance(place, Window) and roles[name] != "out":
-                        reads.add(place.buffer)
-                    if isinstance(place, Window) and roles[name] in ("out", "inout"):
-                        writes.add(place.buffer)
+                    if isinstance(place, Window):
+                        if roles[name] != "out":
+                            reads.add(place.buffer)
+                        if roles[name] in ("out", "inout"):
+                            writes.add(place.buffer)
             case Copy():
                 writes.add(node.target)
                 reads |= set() if node.source is None else {node.source}

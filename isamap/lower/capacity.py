@@ -1,5 +1,6 @@
 """How much of each storage a lowered kernel needs at once."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import prod
 
@@ -92,20 +93,30 @@ def _peak_of(node: Node, storages: Mapping[str, Storage]) -> dict[str, int]:
 def _scope_peak(
     registers: tuple[Register, ...], body: tuple[Node, ...], storages: Mapping[str, Storage]
 ) -> dict[str, int]:
-    uses = [frozenset(_used(node)) for node in body]
-    lives = []
-    for register in registers:
-        at = [i for i, used in enumerate(uses) if register in used]
-        if at:
-            lives.append((register, at[0], at[-1]))
-    most: dict[str, int] = {}
+    first: dict[Register, int] = {}
+    last: dict[Register, int] = {}
     for position, node in enumerate(body):
-        here = dict(_peak_of(node, storages))
-        for register, first, last in lives:
-            if first <= position <= last:
-                storage = storages[register.storage]
-                here[storage.name] = here.get(storage.name, 0) + _size(register, storage)
+        for register in set(_used(node)):
+            first.setdefault(register, position)
+            last[register] = position
+    begun: dict[int, list[Register]] = {}
+    ended: dict[int, list[Register]] = {}
+    for register in registers:
+        if register in first:
+            begun.setdefault(first[register], []).append(register)
+            ended.setdefault(last[register], []).append(register)
+    most: dict[str, int] = {}
+    alive: Counter[str] = Counter()
+    for position, node in enumerate(body):
+        for register in begun.get(position, ()):
+            storage = storages[register.storage]
+            alive[storage.name] += _size(register, storage)
+        here = Counter(_peak_of(node, storages))
+        here.update(alive)
         _raise_to(most, here)
+        for register in ended.get(position, ()):
+            storage = storages[register.storage]
+            alive[storage.name] -= _size(register, storage)
     return most
 
 

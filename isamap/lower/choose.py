@@ -10,11 +10,11 @@ from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Access, Kernel
 from isamap.ir.statements import accesses, bind_extents
 from isamap.lower.capacity import excess
-from isamap.lower.cost import Estimate, estimate
+from isamap.lower.cost import NEARLY, WAITING, Estimate, estimate
 from isamap.lower.fuse import Fused, fuse
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
-from isamap.lower.refine import NEARLY, WAITING, refined
+from isamap.lower.refine import refined
 from isamap.lower.taken import check_plain, may_be_taken, may_take, schedule_within
 from isamap.mapping import matching
 from isamap.mapping.fragments.produce import Producers
@@ -39,6 +39,12 @@ TRIED = 5
 
 RETILED = 2
 """Mappings that other loops are looked for: those that could be the fastest by them."""
+
+RIVAL = 1.5
+"""Mappings this much slower than the best alone may be faster where others take the results."""
+
+RIVALS = 2
+"""Mappings of one statement that are tried so."""
 
 HOPELESS = 8.0
 """Mappings this much slower than the best by the closed form are not scheduled."""
@@ -126,13 +132,23 @@ def choose(
         _retiled(kernel, accelerator, number, found, threads, symbols, shared)
         for number, found in enumerate(ruled)
     ]
-    if _total(retiled) * NEARLY < _total(ruled):
+    if [by_preference(found)[0] for found in retiled] != [by_preference(f)[0] for f in ruled]:
         # What is best for a statement alone may keep it out of the rounds of others.
         other = _together(kernel, accelerator, retiled, shared, symbols, threads)
-        best = other if other.estimate.is_below(best.estimate) else best
+        best = other if other.estimate.beats(best.estimate) else best
     fused = Fused(best.schedule, best.lowered, best.estimate)
-    fused = refined(fused, kernel, accelerator, shared, symbols, threads)
+    rivals = tuple(_rivals(found) for found in ruled)
+    fused = refined(fused, kernel, accelerator, shared, symbols, threads, rivals)
     return replace(best, schedule=fused.schedule, lowered=fused.lowered, estimate=fused.estimate)
+
+
+def _rivals(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]:
+    """Return the schedules that might be better than the chosen one beside other statements."""
+    known = sorted((a.estimate.cycles, n) for n, a in enumerate(found) if a.estimate)
+    close = [n for cycles, n in known if cycles <= RIVAL * known[0][0]]
+    chosen = by_preference(found)[:1]
+    schedules = (found[n].schedule for n in close)
+    return tuple(s for s in schedules if s is not None and s not in chosen)[:RIVALS]
 
 
 def _possible(
@@ -174,12 +190,6 @@ def _possible(
         )
         if not by_preference(ruled[number]):
             raise NoMappingError(_no_mapping(enumerations[number], ruled[number], accelerator))
-
-
-def _total(considered: Sequence[tuple[Alternative, ...]]) -> float:
-    """Return the sum of the statements' lowest estimates."""
-    each = ([a.estimate.cycles for a in found if a.estimate] for found in considered)
-    return sum(min(own, default=0.0) for own in each)
 
 
 def _together(
@@ -280,7 +290,7 @@ def _retiled(
         start, least = found[n], made.least
         assert start.schedule is not None
         assert start.treatments is not None
-        if least * WAITING >= min(made.cycles, best):
+        if least * WAITING >= min(made.cycles, best) and not made.may_fall:
             continue
         tiled = tiled_schedules(start.schedule, accelerator, alone, start.treatments, threads)
         result[n] = _best_of(start, tiled, kernel, alone, accelerator, producers, symbols)
@@ -368,7 +378,7 @@ def _best_of(
     ``alone`` is the kernel of the statement only, with its extents bound.
     """
     assert start.estimate is not None
-    best, least = start, start.estimate.cycles / NEARLY
+    best = start
     for other in schedules:
         schedule = replace(other, buffers=start.schedule.buffers if start.schedule else ())
         lowered = lower(alone, accelerator, Schedule((schedule,)), producers, saved=start.saved)
@@ -378,8 +388,8 @@ def _best_of(
         found = replace(start, schedule=schedule, estimate=made)
         found = _overlapping(found, kernel, alone, accelerator, producers, symbols)
         assert found.estimate is not None
-        if found.estimate.cycles < least:
-            best, least = found, found.estimate.cycles / NEARLY
+        if best.estimate is None or found.estimate.beats(best.estimate):
+            best = found
     return best
 
 

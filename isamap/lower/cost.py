@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from isamap.hw.accelerator import Accelerator, Entry
+from isamap.hw.accelerator import LINE, Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
-from isamap.lower.first import first_pass
+from isamap.lower.first_pass import first_pass
 from isamap.lower.nodes import (
     Call,
     Copy,
@@ -28,7 +28,7 @@ from isamap.lower.nodes import (
     Setting,
     Window,
 )
-from isamap.lower.traffic import Site, Traffic, touched_elements
+from isamap.lower.traffic import Site, Traffic, lines_of, touched_elements
 from isamap.schedule.copied import WOVEN
 from isamap.schedule.walk import cycles_a_byte, unforeseen
 
@@ -79,6 +79,18 @@ OUTSIDE = ""
 ALIKE = 1.02
 """Estimates this close are taken for equal, and what caches deliver decides."""
 
+NEARLY = 1.02
+"""Other loops that gain less than this are not taken."""
+
+CLOSE, LIGHTER = 1.1, 1.2
+"""Estimates this close are taken for equal, too, where one has so much less to do meanwhile."""
+
+WAITING = 1.2
+"""How much longer than it must a kernel waits for caches before other loops are looked for."""
+
+BESIDES = 1.75
+"""How much more than its time units and caches are busy before other loops are looked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -102,6 +114,25 @@ class Estimate:
         if max(self.cycles, other.cycles) > ALIKE * min(self.cycles, other.cycles):
             return self.cycles < other.cycles
         return self.busy + self.cached < other.busy + other.cached
+
+    def beats(self, other: "Estimate") -> bool:
+        """Return whether this is lower, or about as low with much less to do meanwhile: what waits
+        for memory is in each other's way, and memory may be nearer than it is taken for.
+        """
+        mine, its = self.busy + self.cached, other.busy + other.cached
+        if max(self.cycles, other.cycles) > CLOSE * min(self.cycles, other.cycles):
+            return self.cycles < other.cycles
+        return mine * LIGHTER < its or (self.cycles * NEARLY < other.cycles and mine < CLOSE * its)
+
+    @property
+    def may_fall(self) -> bool:
+        """Whether other loops might be faster: caches deliver more than once, or, where units wait
+        for them, much at a time.
+        """
+        if self.least * WAITING < self.cycles:
+            return True
+        waits = self.busy * WAITING < self.cycles
+        return waits and self.busy + self.cached > BESIDES * self.cycles
 
     def waits_for(self, accelerator: Accelerator) -> bool:
         """Return whether the memory behind all caches would take longer than what units do, if no
@@ -221,6 +252,8 @@ class _Walk:
         self.pads = {s.name: s.kind == "scratchpad" for s in accelerator.storages}
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
         self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
+        self.roles: dict[str, Mapping[str, str]] = {}
+        self.own = {a.name for a in lowered.arrays if a.role == "local"}
         self.sites: dict[tuple[object, ...], Site] = {}
         self.often = Often()
         self.read: dict[str, float] = {}  # elements that copies read of each array
@@ -270,24 +303,34 @@ class _Walk:
         """Return the numbers of calls that take what the iteration before has left in registers:
         they go on beside all that this one does."""
 
-        def places(call: Call, wanted: str) -> set[str]:
-            own = {o.name: o.role for o in self.entries[call.instruction].instruction.operands}
-            found = [(n, p.name) for n, p in call.operands if isinstance(p, Register)]
-            return {name for n, name in found if own[n] == wanted}
-
-        calls = [(n, node) for n, (node, _) in enumerate(nodes) if isinstance(node, Call)]
-        left = set().union(*(places(call, "out") for _, call in calls))
+        left: set[str] = set()
+        calls: list[tuple[int, dict[str, set[str]]]] = []
+        for number, (node, _) in enumerate(nodes):
+            if isinstance(node, Call):
+                places: dict[str, set[str]] = {"in": set(), "out": set(), "inout": set()}
+                roles = self._roles(node.instruction)
+                for name, place in node.operands:
+                    if isinstance(place, Register):
+                        places[roles[name]].add(place.name)
+                left |= places["out"]
+                calls.append((number, places))
         seen: set[str] = set()
         old: set[str] = set()
         found: set[int] = set()
-        for number, call in calls:
-            read = places(call, "in")
-            if read & (left - seen) or read & old:
+        for number, places in calls:
+            if places["in"] & (left - seen) or places["in"] & old:
                 found.add(number)
-                old |= places(call, "out") | places(call, "inout")
+                old |= places["out"] | places["inout"]
             else:
-                seen |= places(call, "out") | places(call, "inout")
+                seen |= places["out"] | places["inout"]
         return frozenset(found)
+
+    def _roles(self, instruction: str) -> Mapping[str, str]:
+        """Return the role of each operand of an instruction."""
+        if instruction not in self.roles:
+            operands = self.entries[instruction].instruction.operands
+            self.roles[instruction] = {operand.name: operand.role for operand in operands}
+        return self.roles[instruction]
 
     def _flatten(
         self, nodes: Sequence[Node], loops: Loops, share: float = 1.0
@@ -382,8 +425,9 @@ class _Walk:
             names = {c for c, _ in loops}
             strides = tuple((c, n, int(self.value(place.offset.coefficient(c)))) for c, n in loops)
             rest = int(self.value(place.offset.substitute(dict.fromkeys(names, 0))))
-            key = (place.buffer, strides, elements, span, stretch)
-            new = Site(place.buffer, strides, set(), elements, span, stretch)
+            written = operand.role != "in"
+            key = (place.buffer, strides, elements, span, stretch, written)
+            new = Site(place.buffer, strides, set(), elements, span, stretch, written)
             self.sites.setdefault(key, new).offsets.add(rest)
 
     def _known(self, extent: Index, call: Call) -> int:
@@ -492,42 +536,97 @@ class _Walk:
         loop."""
         groups: dict[tuple[tuple[str, float], ...], list[Site]] = {}
         for site in self.sites.values():
-            groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
+            if not self._stays_inside(site.array, capacity):
+                groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
         beside: dict[str, list[tuple[tuple[str, float], ...]]] = {}
         for loops in groups:
-            beside.setdefault(loops[0][0] if loops else OUTSIDE, []).append(loops)
+            beside.setdefault(_outermost(groups[loops][0]), []).append(loops)
         amount: dict[str, Traffic] = {}
         for outermost, several in beside.items():
             alone = Traffic()
+            every = [s for s in self.sites.values() if _outermost(s) == outermost]
             for loops in several:
-                alone += self._alone(len(loops), groups[loops], capacity)
+                alone += self._alone(len(loops), groups[loops], every, capacity)
             if outermost != OUTSIDE and len(several) > 1 and capacity is not None:
-                every = [s for s in self.sites.values() if s.loops and s.loops[0][0] == outermost]
                 together = self._in_rounds(every, capacity)
                 alone = alone if together is None or alone.bytes <= together.bytes else together
             amount[outermost] = alone
         return amount
 
-    def _alone(self, depth: int, sites: Sequence[Site], capacity: float | None) -> Traffic:
-        """Return what sites in the same loops ask for."""
+    def _stays_inside(self, array: str, capacity: float | None) -> bool:
+        """Return whether an array is made in a call and does not leave a cache of ``capacity``."""
+        if capacity is None or array not in self.own:
+            return False
+        return self.sizes[array] * self.bytes[array] <= HELD * capacity
+
+    def _alone(
+        self, depth: int, sites: Sequence[Site], every: Sequence[Site], capacity: float | None
+    ) -> Traffic:
+        """Return what sites in the same loops ask for, beside ``every`` one in the outermost.
+
+        Of what fills more than :data:`HELD` of a cache ever more is pushed out before it is used
+        again, until none of it is left where it fills all.
+        """
+        if capacity is None:
+            return self._asked(sites, depth, stays=False, into_cache=False)
+        sure, _ = self._reused(depth, sites, every, capacity * HELD)
+        most, filled = self._reused(depth, sites, every, capacity)
+        if sure == most:
+            return self._asked(sites, *sure)
+        lost = min(max((filled / capacity - HELD) / (1 - HELD), 0.0), 1.0)
+        least = self._asked(sites, *most)
+        return least.times(1 - lost) + self._asked(sites, *sure).times(lost)
+
+    def _reused(
+        self, depth: int, sites: Sequence[Site], every: Sequence[Site], room: float
+    ) -> tuple[tuple[int, bool], float]:
+        """Return the depth from which on all that ``sites`` touch fits ``room``, whether it is
+        still there when the loop around comes to it again, and the bytes of which that is said.
+
+        Other loops inside that one touch what they need meanwhile.
+        """
+        held = 0.0
+        around = sites[0].loops
+        while depth > 0:
+            wanted = self._footprint(_beside_each_other(every, around[:depth]), depth - 1)
+            if wanted > room:
+                break
+            held = wanted
+            depth -= 1
+        inside = _beside_each_other(every, around[:depth])
+        if len(inside) == len(sites):
+            return (depth, True), held
+        wanted = self._footprint(inside, depth)
+        return (depth, wanted <= room), max(held, wanted if wanted <= room else 0.0)
+
+    def _footprint(self, sites: Sequence[Site], depth: int) -> float:
+        """Return the bytes that sites touch in the loops from ``depth`` inwards."""
         arrays: dict[str, list[Site]] = {}
         for site in sites:
             arrays.setdefault(site.array, []).append(site)
-        while capacity is not None and depth > 0:
-            held = sum(touched_elements(s, depth - 1) * self.bytes[a] for a, s in arrays.items())
-            if held > capacity * HELD:
-                break
-            depth -= 1
+        return sum(touched_elements(own, depth) * self.bytes[a] for a, own in arrays.items())
+
+    def _asked(
+        self, sites: Sequence[Site], depth: int, stays: bool, into_cache: bool = True
+    ) -> Traffic:
+        """Return what sites ask for if what the loops from ``depth`` inwards touch comes once, and
+        ``stays`` there while loops around go on that do not move it."""
+        arrays: dict[str, list[Site]] = {}
+        for site in sites:
+            arrays.setdefault(site.array, []).append(site)
         # What several of them touch is there already when the next one comes.
         once = {a: _once(own, depth) for a, own in arrays.items()}
         amount = Traffic()
         for site in sites:
             outside = [(n, stride) for _, n, stride in site.loops[:depth]]
             # The innermost of the outer loops that do not move the site leave it where it is.
-            while outside and not outside[-1][1] and capacity is not None:
+            while stays and outside and not outside[-1][1]:
                 outside.pop()
             trips = prod(n for n, _ in outside)
-            share = 1.0 if capacity is None else once[site.array]
+            share = once[site.array] if into_cache else 1.0
+            if into_cache and site.written:
+                # A line of which something else is written before or after comes and goes twice.
+                share *= lines_of(site.run(depth) * self.bytes[site.array], LINE)
             amount += self._walked(site, site.footprint(depth) * trips * share)
         return amount
 
@@ -554,6 +653,19 @@ class _Walk:
             trips = own[0].loops[0][1] if moves else 1
             amount += self._walked(own[0], elements * trips)
         return amount if held <= capacity * HELD else None
+
+
+def _beside_each_other(
+    sites: Sequence[Site], loops: Sequence[tuple[str, float, int]]
+) -> list[Site]:
+    """Return the sites that are inside all of these loops."""
+    around = [(counter, count) for counter, count, _ in loops]
+    return [s for s in sites if [(c, n) for c, n, _ in s.loops[: len(around)]] == around]
+
+
+def _outermost(site: Site) -> str:
+    """Return the counter of the outermost loop around a site."""
+    return site.loops[0][0] if site.loops else OUTSIDE
 
 
 def _once(sites: Sequence[Site], depth: int) -> float:

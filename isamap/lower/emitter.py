@@ -205,6 +205,8 @@ class Emitter:
 
     def _cuts(self, step: Step, position: Position) -> tuple[Index, ...] | None:
         """Return what must hold for all elements to be such; None if that never holds."""
+        if not _guarded(step):
+            return ()
         live = {v: position.live[v] for v in laid_out(step.fragment) & position.live.keys()}
         cuts: tuple[Index, ...] = ()
         for border in self._borders(step, position):
@@ -219,12 +221,15 @@ class Emitter:
 
         The variables are those that are laid out in the fragment, from 0.
         """
+        guarded = _guarded(step)
+        if not guarded:
+            return ()
         moved = {
             v: position.origin[v] + var(v) for v in laid_out(step.fragment) if v in position.live
         }
         return tuple(
             guard.substitute({**position.origin, **moved})
-            for reference in _guarded(step)
+            for reference in guarded
             for guard in guards_of(reference, step.fragment)[0]
         )
 

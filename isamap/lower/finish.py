@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import prod
 
 from isamap.ir.index import Index, const
-from isamap.ir.inline import ApartError, inline, is_whole
+from isamap.ir.inline import ApartError, inline_each, is_whole
 from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Statement
 from isamap.ir.statements import accesses, reduces, substitute, zero_based
 from isamap.mapping.fragments.fragment import Fragment, Reference
@@ -81,9 +81,9 @@ def finishing(kernel: Kernel, root: int, followers: Sequence[int]) -> Finishing:
     inside = {root, *followers}
     targets = [kernel.statements[n].target.buffer for n in followers]
     finishes: list[Finish] = []
-    for count, target in enumerate(targets, 1):
-        run = [kernel.statements[n] for n in followers[:count]]
-        made = _finish(own, run, buffers)
+    lasts = inline_each([kernel.statements[n] for n in followers], buffers)
+    for count, (target, last) in enumerate(zip(targets, lasts, strict=True), 1):
+        made = _finish(own, last, buffers)
         if target not in targets[count:] and _is_needed(kernel, target, inside):
             finishes.append(made)
     for at, one in enumerate(finishes):
@@ -135,9 +135,8 @@ def _is_needed(kernel: Kernel, name: str, inside: AbstractSet[int]) -> bool:
     return any(name == s.target.buffer or name in _read(s) for s in others)
 
 
-def _finish(root: Statement, run: Sequence[Statement], buffers: Mapping[str, Buffer]) -> Finish:
-    """Return what the last statement of a run is as a function of the root's result."""
-    last = inline(run, buffers)
+def _finish(root: Statement, last: Statement, buffers: Mapping[str, Buffer]) -> Finish:
+    """Return what the ``last`` statement of a run leaves as a function of the root's result."""
     source, name = root.target.buffer, last.target.buffer
     if reduces(last.value):
         raise ApartError(f"{name} is a reduction itself")

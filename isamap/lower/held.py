@@ -85,9 +85,9 @@ def hold_rounds(
     own = {n: p for n, p in elements.items() if n not in ahead.reads | ahead.writes}
     if not own:
         return tuple(nodes), tuple(arrays)
-    inside = _moved(loop.body, {n: var(loop.counter) * p for n, p in own.items()})
+    inside = moved(loop.body, {n: var(loop.counter) * p for n, p in own.items()})
     # What is left over is one more round.
-    after = _moved(flat[at + 1 :], {n: loop.count * p for n, p in own.items()})
+    after = moved(flat[at + 1 :], {n: loop.count * p for n, p in own.items()})
     if loop.parallel:
         after = _alone(after)
     flat = [*flat[:at], replace(loop, body=inside), *after]
@@ -107,7 +107,7 @@ def _inside(nodes: Sequence[Node]) -> list[Node]:
     return list(nodes)
 
 
-def _moved(nodes: Sequence[Node], less: Mapping[str, Index]) -> tuple[Node, ...]:
+def moved(nodes: Sequence[Node], less: Mapping[str, Index]) -> tuple[Node, ...]:
     """Return nodes whose addresses in some arrays are less."""
 
     def each(node: Node) -> Node:
@@ -115,9 +115,9 @@ def _moved(nodes: Sequence[Node], less: Mapping[str, Index]) -> tuple[Node, ...]
             case Call(_, operands):
                 return replace(node, operands=tuple((n, _place(p, less)) for n, p in operands))
             case Loop(body=body) | Scope(body=body):
-                return replace(node, body=_moved(body, less))
+                return replace(node, body=moved(body, less))
             case Guard(_, body, otherwise):
-                return replace(node, body=_moved(body, less), otherwise=_moved(otherwise, less))
+                return replace(node, body=moved(body, less), otherwise=moved(otherwise, less))
             case Copy(target=target, source=source):
                 to = node.target_offset - less.get(target, const(0))
                 start = node.source_offset - less.get(source or "", const(0))

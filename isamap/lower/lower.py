@@ -21,6 +21,7 @@ from isamap.lower.packing import fill
 from isamap.lower.place import place_fragments
 from isamap.lower.rounds import is_looped, one_loop
 from isamap.lower.share import share_copies
+from isamap.lower.staged import copy_together
 from isamap.lower.statement import StatementLowering
 from isamap.lower.states import with_states
 from isamap.lower.tokens import with_tokens
@@ -85,6 +86,7 @@ def lower(
     apart = set_apart(whole, accelerator)
     is_shared = any(level.parallel for own in schedule.statements for level in own.levels)
     whole = share_copies(apart) if is_shared else apart
+    whole = copy_together(whole, accelerator)
     placed = place_fragments(number_registers(whole, accelerator), accelerator)
     return with_tokens(with_states(placed, accelerator), accelerator)
 

@@ -6,6 +6,7 @@ intervals need no more numbers than are alive at once, unless some take several 
 """
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from isamap.hw.accelerator import Accelerator
@@ -23,7 +24,7 @@ from isamap.lower.nodes import (
     Token,
 )
 
-Taken = Mapping[str, frozenset[int]]
+Taken = Mapping[str, AbstractSet[int]]
 """The numbers that are taken, by register file."""
 
 
@@ -83,6 +84,10 @@ class _File:
         """Return the numbers that a fragment takes from its number on."""
         return range(number, number + self.each)
 
+    def taken_by(self, register: Register) -> range:
+        """Return the numbers that a fragment takes: none if it has no number."""
+        return range(0) if register.number is None else self.row(register.number)
+
 
 @dataclass(frozen=True, slots=True)
 class _Numbering:
@@ -113,29 +118,29 @@ class _Numbering:
                 return node
 
     def _scope(self, node: Scope, scope: Mapping[str, Register], taken: Taken) -> Scope:
-        uses = [{register.name for register in used((inner,))} for inner in node.body]
-        lives: dict[str, tuple[int, int]] = {}
+        first: dict[str, int] = {}
+        last: dict[str, int] = {}
+        for position, inner in enumerate(node.body):
+            for register in used((inner,)):
+                first.setdefault(register.name, position)
+                last[register.name] = position
+        begun: dict[int, list[str]] = {}
+        ended: dict[int, list[str]] = {}
         for register in node.registers:
-            at = [n for n, names in enumerate(uses) if register.name in names]
-            if register.storage in self.files and at:
-                lives[register.name] = at[0], at[-1]
+            if register.storage in self.files and register.name in first:
+                begun.setdefault(first[register.name], []).append(register.name)
+                ended.setdefault(last[register.name], []).append(register.name)
         own = {register.name: register for register in node.registers}
+        known = {**scope, **own}
+        here = {name: set(numbers) for name, numbers in taken.items()}
         body: list[Node] = []
         for position, inner in enumerate(node.body):
-            here = dict(taken)
-            for name, (first, last) in lives.items():
-                if first < position <= last:
-                    _take(here, self.files[own[name].storage], own[name])
-            for name, (first, _) in lives.items():
-                if first == position:
-                    file = self.files[own[name].storage]
-                    own[name] = replace(own[name], number=file.free(here))
-                    _take(here, file, own[name])
-            body.append(self._node(inner, {**scope, **own}, here))
+            for name in begun.get(position, ()):
+                file = self.files[own[name].storage]
+                own[name] = known[name] = replace(own[name], number=file.free(here))
+                here.setdefault(file.name, set()).update(file.taken_by(own[name]))
+            body.append(self._node(inner, known, here))
+            for name in ended.get(position, ()):
+                file = self.files[own[name].storage]
+                here[file.name].difference_update(file.taken_by(own[name]))
         return Scope(tuple(own.values()), tuple(body))
-
-
-def _take(taken: dict[str, frozenset[int]], file: _File, register: Register) -> None:
-    if register.number is not None:
-        row = frozenset(file.row(register.number))
-        taken[file.name] = taken.get(file.name, frozenset()) | row

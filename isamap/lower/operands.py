@@ -290,4 +290,5 @@ class Operands:
             self.block,
             self.order,
             self._kinds.get((operand, access)) == "repeated",
+            self.extents,
         )

@@ -1,6 +1,6 @@
 """Copies that bring operands into the layouts of :mod:`isamap.mapping.fragments.layout`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from isamap.ir.box import Extents, is_nonnegative
@@ -18,6 +18,7 @@ from isamap.mapping.fragments.layout import (
     linear,
     padded,
 )
+from isamap.mapping.tiles.joined import offset_at
 from isamap.mapping.tiles.operand import is_simple
 
 
@@ -66,8 +67,12 @@ def packing_copies(context: Context, layout: PackedLayout, source: Reference) ->
     """Return the copies that fill a packed layout from ``source`` (a reference without guards).
 
     Where digits are independent and fill the fragment, one copy writes every element, dead ones
-    included; otherwise the array is filled first, and a second copy writes the live elements.
+    included, and so it does where those along a dimension lie evenly in ``source``; otherwise the
+    array is filled first, and a second copy writes the live elements.
     """
+    rows = _rows(layout, source)
+    if rows:
+        return (replace(_live_copy(context, layout, source, rows), fill=layout.filler),)
     parts = cut_variables(layout)
     plain = [
         tuple(digit for n, digit in enumerate(dim) if (d, n) not in parts)
@@ -99,8 +104,43 @@ def gathering_copies(
     return tuple(copies)
 
 
-def _live_copy(context: Context, layout: PackedLayout, source: Reference) -> Copy:
-    """Return the copy that writes the elements in use; beyond a tail it writes nothing."""
+def _rows(layout: PackedLayout, source: Reference) -> dict[int, int]:
+    """Return the dimensions that are longer than what is alive along them, and how far apart the
+    elements along each lie in ``source``.
+
+    None if other elements are dead, too, or they do not lie evenly.
+    """
+    extents, block = dict(layout.extents), dict(layout.block)
+    found: dict[int, int] = {}
+    simple = is_simple(tuple(dim for dim in layout.dims if dim))
+    if not simple or any((extents[v] % block[v]) != const(0) for v in layout.variables):
+        return {}
+    for d, dim in enumerate(layout.dims):
+        if _reach(dim) == layout.shape[d]:
+            continue
+        steps = {source.offset.coefficient(n).constant for n in dim[-1].form.names} if dim else {0}
+        (step,) = steps
+        for digit in dim:
+            (name,) = digit.form.names
+            linear_ = source.offset.is_linear_in([name])
+            if not linear_ or step is None:
+                return {}
+            if source.offset.coefficient(name).constant != step * digit.weight:
+                return {}
+        assert step is not None
+        found[d] = step
+    return found
+
+
+def _live_copy(
+    context: Context, layout: PackedLayout, source: Reference, rows: Mapping[int, int] | None = None
+) -> Copy:
+    """Return the copy that writes the elements in use; beyond a tail it writes nothing.
+
+    Along ``rows`` it goes over all elements, those in use by its conditions; they lie so far apart
+    in ``source``.
+    """
+    rows = rows or {}
     assert source.dense is None
     assert not source.guards
     tile, extents = dict(layout.tile), dict(layout.extents)
@@ -108,7 +148,7 @@ def _live_copy(context: Context, layout: PackedLayout, source: Reference) -> Cop
     quotient: dict[str, Index] = {}
     inner: dict[str, Index] = {}
     for v, blocks, _ in layout.counts():
-        name = context.unique(f"{layout.array}_{v}")
+        name = context.unique(f"{layout.array}_{v.replace('+', '_')}")
         counters.append((name, blocks))
         quotient[v] = var(name)
     for v, _, tiles in layout.counts():
@@ -121,7 +161,12 @@ def _live_copy(context: Context, layout: PackedLayout, source: Reference) -> Cop
     within: dict[str, Index] = {}
     parts = cut_variables(layout)
     counted: dict[tuple[int, int], str] = {}
+    along = {d: context.unique(f"{layout.array}_{d}") for d in rows}
     for d, dim in enumerate(layout.dims):
+        if d in rows:
+            counters.append((along[d], const(layout.shape[d])))
+            within |= {v: const(0) for digit in dim for v in digit.form.names}
+            continue
         for n, digit in enumerate(dim):
             if (part := parts.get((d, n))) is not None:
                 name = context.unique(f"{layout.array}_{part.variable}_in")
@@ -145,15 +190,20 @@ def _live_copy(context: Context, layout: PackedLayout, source: Reference) -> Cop
         for v in layout.variables
         if (extents[v] % block[v]) != const(0)
     )
+    conditions += tuple(const(_reach(layout.dims[d]) - 1) - var(along[d]) for d in rows)
+    pitches = row_major(layout.shape)
     place = total(
         (var(counted[d, n]) if (d, n) in parts else digit.form.substitute(within) - digit.low)
         * digit.weight
         * pitch
-        for d, (dim, pitch) in enumerate(zip(layout.dims, row_major(layout.shape), strict=True))
-        for n, digit in enumerate(dim)
-    )
+        for d, (dim, pitch) in enumerate(zip(layout.dims, pitches, strict=True))
+        for n, digit in enumerate(() if d in rows else dim)
+    ) + total(var(name) * pitches[d] for d, name in along.items())
     target = layout.begin(quotient, inner) + place
-    offset = source.offset.substitute(position)
+    offset = source.offset
+    for name, form in layout.joined:
+        offset = offset_at(offset, form, position[name])
+    offset = offset.substitute(position) + total(var(along[d]) * s for d, s in rows.items())
     return Copy(tuple(counters), layout.array, target, source.array, offset, conditions, None)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import prod
+from math import gcd, prod
 
 from isamap.schedule.walk import walk
 
@@ -18,13 +18,17 @@ class Traffic:
     def __add__(self, other: "Traffic") -> "Traffic":
         return Traffic(self.bytes + other.bytes, self.unforeseen + other.unforeseen)
 
+    def times(self, factor: float) -> "Traffic":
+        """Return the traffic of so many times as much."""
+        return Traffic(self.bytes * factor, self.unforeseen * factor)
+
 
 @dataclass(slots=True)
 class Site:
     """The places of one array that are read or written with the same strides in the same loops.
 
     At each place there are so many ``elements``, the last ``span - 1`` from the first, and
-    ``stretch`` of them next to each other.
+    ``stretch`` of them next to each other.  ``written`` are those that something is stored to.
     """
 
     array: str
@@ -33,6 +37,7 @@ class Site:
     elements: int
     span: int
     stretch: int
+    written: bool = False
 
     def footprint(self, depth: int) -> float:
         """Elements touched by the loops from ``depth`` inwards."""
@@ -43,11 +48,26 @@ class Site:
         """Elements that are touched one after the other before the next ones lie elsewhere, and in
         how many places side by side.
         """
+        length, gaps = self._together()
+        beside = (gaps + 1) * self.elements / self.stretch
+        return walk(length, [(n, stride) for _, n, stride in reversed(self.loops)]), beside
+
+    def _together(self) -> tuple[int, int]:
+        """Elements next to each other in one iteration of all loops, and the gaps after such."""
         places = sorted(self.offsets)
         gaps = [n for n, (low, high) in enumerate(pairwise(places)) if high - low > self.stretch]
-        length = self.stretch + places[gaps[0] if gaps else -1] - places[0]
-        beside = (len(gaps) + 1) * self.elements / self.stretch
-        return walk(length, [(n, stride) for _, n, stride in reversed(self.loops)]), beside
+        return self.stretch + places[gaps[0] if gaps else -1] - places[0], len(gaps)
+
+    def run(self, depth: int) -> float:
+        """Elements next to each other that the loops from ``depth`` inwards touch."""
+        length, _ = self._together()
+        moves = sorted((abs(stride), count) for _, count, stride in self.loops[depth:] if stride)
+        total = float(length)
+        for stride, count in moves:
+            if stride > total:
+                break
+            total += stride * max(0.0, count - 1)
+        return total
 
     def reach(self, depth: int) -> tuple[float, float]:
         """The first element that the loops from ``depth`` inwards touch, and the one after all."""
@@ -55,6 +75,17 @@ class Site:
         low = min(self.offsets) + sum(move for move in moves if move < 0)
         high = max(self.offsets) + sum(move for move in moves if move > 0)
         return low, high + self.span
+
+
+def lines_of(length: float, line: int) -> float:
+    """Return how many times its own bytes a piece of so many bytes takes in whole lines.
+
+    It begins at any multiple of the bytes that it has in common with a line.
+    """
+    if length < 1:
+        return 1.0  # loops that are never entered
+    common = gcd(round(length), line)
+    return (length + line - common) / length
 
 
 def touched_elements(sites: Sequence[Site], depth: int) -> float:

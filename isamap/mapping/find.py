@@ -1,6 +1,7 @@
 """All mappings of one statement on a machine."""
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -82,7 +83,7 @@ def enumerate_roots(
             reasons.append(f"{needle.name}: {reason}")
         head = _head(needle, operands)
         restricted = is_restricted(needle.entry)
-        weight = covered(needle)
+        weight, mixed = covered(needle), levelled(needle)
         pace = prod(axis.extent for axis in needle.axes) / float(needle.entry.throughput or 1)
         arranged = [a for m in matchings for a in arrangements(m, permissions)]
         scarce = max(1.0, len(arranged) / FEW_MATCHINGS)
@@ -94,7 +95,7 @@ def enumerate_roots(
                 many = tiles(matching, MOST_RESTRICTED, candidates=candidates)
                 tiled = tuple(islice((m for m in many if not refusal(m, permissions)), MOST_TILES))
             for mapping in tiled:
-                work = _work(mapping)
+                work = _work(mapping, mixed)
                 rank = (-weight, -round(mapping.utilisation * pace, 6), f"{head} {work}")
                 # A tile with an extent of 1 is also a tile of the matching without that variable.
                 key = (needle.name, needle.reduction, needle.tied, operands, work)
@@ -159,7 +160,8 @@ def describe(mapping: Mapping) -> str:
     """
     matching = mapping.matching
     proved = "".join(f", as {c.text}" for c in conditions_of(matching.needle))
-    return f"{_head(matching.needle, matching.operands)} {_work(mapping)}{proved}"
+    work = _work(mapping, levelled(matching.needle))
+    return f"{_head(matching.needle, matching.operands)} {work}{proved}"
 
 
 def _head(needle: Needle, operands: Bindings) -> str:
@@ -174,8 +176,13 @@ def on_axes(mapping: Mapping) -> dict[str, tuple[str, ...]]:
     whose digits have levels, the position with its weights.  With the tile, this tells apart all
     mappings to one instruction whose operands are bound alike.
     """
+    return _on_axes(mapping, levelled(mapping.matching.needle))
+
+
+def _on_axes(mapping: Mapping, mixed: AbstractSet[int]) -> dict[str, tuple[str, ...]]:
+    """Return what :func:`on_axes` does; the digits of the axes ``mixed`` have levels."""
     long = tuple(name for name, extent in mapping.tile.items() if extent > 1)
-    positions = _positions(mapping)
+    positions = _positions(mapping, mixed) if mixed else {}
     axes = {axis: [text] for axis, text in positions.items()}
     for placement in mapping.matching.placements:
         if placement.axis in positions:
@@ -186,9 +193,10 @@ def on_axes(mapping: Mapping) -> dict[str, tuple[str, ...]]:
     return {axis: tuple(texts) for axis, texts in axes.items()}
 
 
-def _work(mapping: Mapping) -> str:
+def _work(mapping: Mapping, mixed: AbstractSet[int]) -> str:
     """Return the digits on each axis that the tile makes longer than 1, and the tile."""
-    placed = "; ".join(f"{axis} <- {', '.join(texts)}" for axis, texts in on_axes(mapping).items())
+    on_each = _on_axes(mapping, mixed)
+    placed = "; ".join(f"{axis} <- {', '.join(texts)}" for axis, texts in on_each.items())
     tile = ", ".join(f"{name} {extent}" for name, extent in mapping.tile.items() if extent > 1)
     return f"{placed or 'one iteration'} [{tile}]"
 
@@ -198,12 +206,9 @@ def _names(form: Index) -> frozenset[str]:
     return form.names
 
 
-def _positions(mapping: Mapping) -> dict[str, str]:
+def _positions(mapping: Mapping, mixed: AbstractSet[int]) -> dict[str, str]:
     """Return the position on each axis whose digits have levels, weights included."""
     needle = mapping.matching.needle
-    mixed = levelled(needle)
-    if not mixed:
-        return {}
     on_axes = digits(mapping.matching, mapping.tile)
     names = [needle.axes[n].name for n in sorted(mixed)]
     return {n: str(total(d.form * d.weight for d in on_axes[n])) for n in names if on_axes[n]}

@@ -309,6 +309,7 @@ def _tuning(result: Result) -> Facts | None:
         "counted": tuning.counted,
         "correlation": tuning.correlation,
         "compared": tuning.compared,
+        "warnings": [str(warning.span) for warning in tuning.warnings],
         "front": [
             {"values": list(row.values), "changes": list(row.changes)} for row in tuning.front
         ],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from isamap.diagnostics import ToolError, fail
+from isamap.diagnostics import Diagnostic, ToolError, fail
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
@@ -119,7 +119,7 @@ class Tuning:
     ``limits`` are those of the best.  ``counted`` says that the description's measuring command
     counted cycles: ``best`` and ``first`` are cycles then.  ``correlation`` says how much the
     ``compared`` candidates' order by the cost model is that by measurement, from -1 to 1; None
-    where that has no answer.
+    where that has no answer.  ``warnings`` are about what could not be read of the study.
     """
 
     trials: int
@@ -146,6 +146,7 @@ class Tuning:
     counted: bool = False
     correlation: float | None = None
     compared: int = 0
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,6 +296,7 @@ def _tuning(found: Found, plan: Plan, model: Model, memory: Memory | None) -> Tu
         front=rows,
         correlation=rank_correlation(*compared) if found.measured else None,
         compared=len(compared[0]) if found.measured else 0,
+        warnings=found.warnings,
     )
 
 

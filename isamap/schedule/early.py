@@ -1,6 +1,7 @@
 """What a schedule prefetches: as it is written, and the few ways that a search tries."""
 
 from collections.abc import Sequence
+from math import prod
 
 from isamap.diagnostics import Diagnostic
 from isamap.hw.accelerator import Accelerator
@@ -20,6 +21,10 @@ EARLY = (RULE, "none", "results", "inputs 1", "inputs 4", "inputs 16", "all 4")
 many iterations ahead of the innermost loop that moves them."""
 
 
+LONGEST = 1 << 40
+"""Iterations that loops have at most of which only the run tells how many they are."""
+
+
 def early_of(option: str, mapping: Mapping, levels: Sequence[Level]) -> tuple[Early, ...]:
     """Return what an option of :data:`EARLY` prefetches, the rule's apart; nothing may be left."""
     what, _, number = option.partition(" ")
@@ -27,7 +32,7 @@ def early_of(option: str, mapping: Mapping, levels: Sequence[Level]) -> tuple[Ea
     for n, (_, access) in enumerate(inputs(mapping)) if number else ():
         moving = access.names
         loops = [level.variable for level in levels if level.variable in moving]
-        if loops and not _is_held(access):
+        if loops and int(number) < _rounds(access, mapping, levels) and not _is_held(access):
             found.append(Early(n, int(number), loops[-1]))
     if what in ("results", "all") and not _is_held(mapping.matching.statement.target):
         found.append(Early(None))
@@ -114,11 +119,28 @@ def _fault(
         moving = ", ".join(v for v in loops if v in access.names)
         hint = f"it moves with {moving or 'none of the loops'}"
         return Diagnostic("E414", text, own.variable.span, hint=hint)
+    rounds = _rounds(access, mapping, levels)
+    if own.count is not None and own.count.number >= rounds:
+        ahead = f"no iteration of '{wanted}' is {own.count.text} ahead"
+        text = f"{ahead}: the loops over '{name}' have {rounds} altogether"
+        hint = f"{rounds - 1} is the most" if rounds > 1 else "all of it is read in one"
+        return Diagnostic("E414", text, own.count.span, hint=hint)
     if own.shared and (is_result or not _passes(wanted, access, levels)):
         text = f"what the next iteration of '{wanted}' has of '{name}' is passed once"
         hint = "'next of' is for inputs that a loop inside does not move, and one in that does"
         return Diagnostic("E414", text, own.variable.span, hint=hint)
     return None
+
+
+def _rounds(access: Access, mapping: Mapping, levels: Sequence[Level]) -> int:
+    """Return how many iterations the innermost loops over an access's variables have altogether.
+
+    In so many all of it is passed once; whatever lies beyond is not read.
+    """
+    extents = {v.name: v.extent.constant for v in mapping.matching.statement.variables}
+    steps = {level.variable: level.step for level in levels if level.variable in access.names}
+    counts = (-(-(extents[name] or LONGEST) // step) for name, step in steps.items())
+    return min(LONGEST, prod(counts))
 
 
 def _passes(variable: str, access: Access, levels: Sequence[Level]) -> bool:

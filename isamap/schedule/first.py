@@ -224,7 +224,7 @@ def _score(
         place = shape.mapping.matching.needle.operand(operand).storage or ""
         resident.setdefault(place, []).extend(_held(each, calls) if len(each) > 1 else [count])
         single = single and come.instructions[operand] <= 1
-    if not _fits(shape, block, accelerator, resident, single):
+    if not _fits(shape, block, accelerator, resident, single, come.besides):
         return None
     throughput = max(float(entry.throughput), come.busiest(entry.busy, calls, fragments))
     chained = float(entry.latency) / results
@@ -253,12 +253,14 @@ def _fits(
     accelerator: Accelerator,
     resident: Dict[str, list[int]],
     single: bool,
+    besides: Dict[str, int],
 ) -> bool:
     """Return whether the storages hold a block's results and its fragments, ``resident`` of each.
 
     One operand streams through a register or two, if it has as many fragments; the others stay for
     the whole block.  One is enough where the core renames registers and every call and load
-    is a ``single`` instruction, with nothing in between.
+    is a ``single`` instruction, with nothing in between.  The C of instructions takes registers
+    ``besides``, of each file.
     """
     needle = shape.mapping.matching.needle
     results = prod(block[v] for v in shape.outputs)
@@ -277,6 +279,8 @@ def _fits(
     for operand in needle.entry.scratch if isinstance(needle.entry, Composed) else ():
         file, each = accelerator.register_file(accelerator.storage(operand.storage or ""))
         need[file.name] = need.get(file.name, 0) + each
+    for name, number in besides.items():
+        need[name] = need.get(name, 0) + number
     if prod(block.values()) <= 1:
         return True
     files = [(accelerator.storage(name), number) for name, number in need.items()]

@@ -81,9 +81,16 @@ class Flow:
         return max(own, coming) / passes + own * (1 - 1 / passes)
 
     def coming(self, shape: Shape, block: Dict[str, int], fragments: int) -> float:
-        """Return the cycles a call in which ``fragments`` for a block come."""
+        """Return the cycles a call in which ``fragments`` for a block come.
+
+        They come for a block that is cut short at the end as well as for a whole one.
+        """
         part = unforeseen(*self._walks(shape, block)) if self.steps else 0.0
-        return fragments * self.bytes * cycles_a_byte(self.source, part) / prod(block.values())
+        calls = float(prod(block.values()))
+        for v in block.keys() - self.names:
+            tiles = ceil(shape.extents[v] / shape.tile[v])
+            calls *= tiles / (ceil(tiles / block[v]) * block[v])
+        return fragments * self.bytes * cycles_a_byte(self.source, part) / calls
 
     def jumps(self, shape: Shape, block: Dict[str, int], variable: str) -> bool:
         """Return whether each iteration of an innermost loop reads elsewhere than the one before.

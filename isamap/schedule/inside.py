@@ -15,7 +15,7 @@ LEAST = 1024
 """Elements of a piece below which its copies cost more than what they save."""
 
 TWICE = 1.1
-"""How many times the elements of a padded copy may be copied where its pieces overlap."""
+"""How many times the elements of a copy may be copied where its pieces overlap."""
 
 
 def copied_inside(
@@ -25,7 +25,7 @@ def copied_inside(
 
     That is the outermost levels over variables that the access depends on: each of its elements is
     copied once, as it would be before all loops, and is used while it is still in a cache.
-    Windows of padded copies overlap, and so these are made inside fewer levels.  Constants are
+    Where pieces overlap, as windows do, copies are made inside fewer levels.  Constants are
     copied ahead of all calls instead, and what is gathered from several places in one piece.
     """
     found = []
@@ -41,20 +41,27 @@ def copied_inside(
                 left[level.variable] = level.step
                 if prod(left[v] for v in used) < LEAST:
                     break
-                if kinds[n] == "padded" and not _is_apart(access, shape.extents, left):
+                pieces = prod(-(-extent // left[v]) for v, extent in shape.extents.items())
+                whole, piece = (
+                    _elements(operand, access, kinds[n], own, treatments)
+                    for own in (shape.extents, left)
+                )
+                if whole is None or piece is None or pieces * piece > TWICE * whole:
                     break
                 depth += 1
         found.append(depth)
     return tuple(found) if any(found) else ()
 
 
-def _is_apart(access: Access, extents: Dict[str, int], left: Dict[str, int]) -> bool:
-    """Return whether pieces of ``left`` iterations make about as many copies as one of all does."""
-    whole, piece = _box(access, extents), _box(access, left)
-    if whole is None or piece is None:
-        return False
-    pieces = prod(-(-extent // left[v]) for v, extent in extents.items())
-    return pieces * piece <= TWICE * whole
+def _elements(
+    operand: str, access: Access, kind: Treatment, extents: Dict[str, int], treatments: Treatments
+) -> int | None:
+    """Return the elements of a copy of what so many iterations read; None if it is not known."""
+    return (
+        _box(access, extents)
+        if kind == "padded"
+        else treatments.packed_elements(operand, access, kind, extents)
+    )
 
 
 def _box(access: Access, extents: Dict[str, int]) -> int | None:

@@ -27,15 +27,16 @@ Expressions are those that the report prints; they are compared, not computed.  
 comment unless it follows a name at once.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from isamap.diagnostics import Collector, Diagnostic, ScheduleError, Source, Span, fail
+from isamap.diagnostics import Diagnostic, ScheduleError, Source, Span, fail
+from isamap.schedule.tokens import Stop, Tokens
 from isamap.schedule.treatment import KINDS
 from isamap.schedule.written import (
+    CLAUSES,
     Word,
     WrittenBuffers,
     WrittenEarly,
@@ -47,52 +48,14 @@ from isamap.schedule.written import (
     WrittenStatement,
 )
 from isamap.text.files import read_source
-from isamap.text.tokens import Places
 
 T = TypeVar("T")
-
-CLAUSES = (
-    "instruction",
-    "axes",
-    "tile",
-    "loops",
-    "operands",
-    "stream",
-    "prefetch",
-    "buffers",
-    "results",
-    "within",
-    "along",
-)
-"""What a statement's block may say, in the order in which it is printed."""
 
 STORED = ("cached", "uncached")
 """How results are stored: as any store does it, or past the caches."""
 
 LATER = "later"
 """When results are finished: while the next ones are computed."""
-
-_LEXER = re.compile(
-    r"(?P<space>[ \t\r\n\f]+)|(?P<comment>#[^\n]*)"
-    r"|(?P<name>[A-Za-z_][A-Za-z_0-9]*(?:#[1-9][0-9]{0,5})?)"
-    r"|(?P<number>[0-9]+)|(?P<arrow><-)|(?P<other>.)"
-)
-_DIGITS = 18
-_OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
-# An expression ends before these; none of them is a variable there that anyone would name so.
-_AFTER = frozenset(("as", "parallel", "way", *KINDS))
-
-
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    start: int
-    end: int
-    first: bool
-
-
-class _Stop(Exception):
-    """What comes next makes no sense: told, and to be passed over."""
 
 
 def read_schedule(path: Path) -> WrittenSchedule:
@@ -128,112 +91,9 @@ def _twice(message: str, span: Span, first: Span) -> Diagnostic:
     return Diagnostic("E411", message, span, notes=(note,))
 
 
-class _Reader:
+class _Reader(Tokens):
     """Recursive descent, and recovery at the next clause or block."""
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.errors = Collector()
-        self._places = Places(source)
-        self._tokens: list[_Token] = []
-        self._at = 0
-        self._begun = 0  # where the clause or the item that is being read begins
-        fresh = True
-        for match in _LEXER.finditer(source.text):
-            kind, text = str(match.lastgroup), match.group()
-            if kind in ("space", "comment"):
-                fresh = fresh or "\n" in text
-                continue
-            self._tokens.append(_Token(kind, text, *match.span(), fresh))
-            fresh = False
-        size = len(source.text)
-        self._tokens.append(_Token("end", "", size, size, True))
-
-    # --- tokens -----------------------------------------------------------------------------------
-    @property
-    def _next(self) -> _Token:
-        return self._tokens[self._at]
-
-    @property
-    def _after(self) -> str:
-        """The text of the token after the next."""
-        return self._tokens[min(self._at + 1, len(self._tokens) - 1)].text
-
-    def _span(self, token: _Token, last: _Token | None = None) -> Span:
-        return self._places.span(token.start, (last or token).end)
-
-    def _take(self) -> _Token:
-        token = self._next
-        self._at += token.kind != "end"
-        return token
-
-    def _is(self, text: str) -> bool:
-        return self._next.text == text and self._next.kind != "end"
-
-    def _skip(self, text: str) -> bool:
-        """Take a token if it is this one."""
-        found = self._is(text)
-        self._at += found
-        return found
-
-    def _stop(self, expected: str, hint: str | None = None) -> _Stop:
-        token = self._next
-        found = "the end of the text" if token.kind == "end" else f"'{token.text}'"
-        text = f"expected {expected}, found {found}"
-        self.errors.add(Diagnostic("E410", text, self._span(token), hint=hint))
-        return _Stop()
-
-    def _expect(self, text: str, hint: str | None = None) -> _Token:
-        if not self._is(text):
-            raise self._stop(f"'{text}'", hint)
-        return self._take()
-
-    def _name(self, what: str) -> Word:
-        token = self._next
-        clause = token.first and token.text in CLAUSES and self._after != "{"
-        if token.kind != "name" or clause:
-            raise self._stop(what)
-        token = self._take()
-        return Word(token.text, self._span(token))
-
-    def _number(self, what: str) -> Word:
-        token = self._next
-        if token.kind != "number" or len(token.text) > _DIGITS or token.text.startswith("0"):
-            raise self._stop(what, "numbers are decimal, from 1 on")
-        self._take()
-        return Word(token.text, self._span(token))
-
-    def _expression(self, what: str, before_ahead: bool = False) -> Word:
-        """Return all up to a comma, a closing bracket, a treatment or a clause on a new line.
-
-        Also up to a number outside brackets, or the word next, if how far ahead may follow.
-        """
-        start = last = self._next
-        depth = 0
-        parts: list[str] = []
-        while (token := self._next).kind != "end":
-            ends = token.text in _CLOSE or token.text == "," or token.text in _AFTER
-            if depth == 0 and (ends or (token.first and token.text in CLAUSES)):
-                break
-            ahead = token.kind == "number" or (token.text == "next" and parts)
-            if token.text == "}" or (before_ahead and not depth and ahead):
-                break
-            depth += (token.text in _OPEN) - (token.text in _CLOSE)
-            parts.append(token.text)
-            last = self._take()
-        if not parts:
-            raise self._stop(what)
-        if depth:
-            raise self._stop("a closing bracket")
-        return Word("".join(parts), self._span(start, last))
-
-    def _list(self, item: Callable[[], T]) -> tuple[T, ...]:
-        found = [item()]
-        while self._skip(","):
-            found.append(item())
-        return tuple(found)
-
-    # --- the text ---------------------------------------------------------------------------------
     def schedule(self) -> WrittenSchedule | None:
         """Read everything."""
         try:
@@ -241,7 +101,7 @@ class _Reader:
             kernel = self._name("the name of a kernel")
             machine = self._name("the name of a machine") if self._skip("on") else None
             self._expect("{")
-        except _Stop:
+        except Stop:
             return None
         rewritings: list[WrittenRewriting] = []
         together: list[tuple[Word, ...]] = []
@@ -252,7 +112,7 @@ class _Reader:
                 return None
             try:
                 self._item(rewritings, together, statements)
-            except _Stop:
+            except Stop:
                 self._resume(())
         self._take()
         if self._next.kind != "end":
@@ -309,7 +169,7 @@ class _Reader:
                 raise self._stop("'}'")
             try:
                 found = self._clause(found, spans)
-            except _Stop:
+            except Stop:
                 self._resume(CLAUSES)
         return replace(found, spans=spans)
 

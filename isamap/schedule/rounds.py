@@ -9,6 +9,7 @@ belong to a round.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from math import ceil, lcm
 
@@ -110,18 +111,29 @@ def shares_of(
     the iterations of a round.  What a statement reads of its own target is the element that it
     writes: the language sees to that.
     """
+    own = tuple((n, level.variable, level.step) for n, level in (loops or {}).items())
+    found = _shares(kernel, tuple(numbers), own)
+    return None if found is None else dict(found)
+
+
+# Every statement that joins a round asks for those before it, and trials ask again.
+@lru_cache(maxsize=256)
+def _shares(
+    kernel: Kernel, numbers: tuple[int, ...], loops: tuple[tuple[int, str, int], ...]
+) -> dict[int, Share] | None:
+    """Return what :func:`shares_of` does, for loops over a variable with a step."""
     statements = {n: zero_based(kernel.statements[n]) for n in numbers}
     first = numbers[0]
-    fixed = loops or {}
+    fixed = {n: (variable, step) for n, variable, step in loops}
 
     def candidates(n: int) -> list[str]:
-        level = fixed.get(n)
-        return [v for v in _candidates(statements[n]) if level is None or level.variable == v]
+        variable, _ = fixed.get(n, (None, 0))
+        return [v for v in _candidates(statements[n]) if variable in (None, v)]
 
     def scale(n: int, v: str, found: Mapping[int, Share]) -> Fraction | None:
         possible = None
         if n in fixed and first in fixed:
-            possible = {Fraction(fixed[n].step, fixed[first].step)}
+            possible = {Fraction(fixed[n][1], fixed[first][1])}
         for m, share in found.items():
             apart = _apart(statements[m], share.variable, statements[n], v)
             if apart is not None:

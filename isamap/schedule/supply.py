@@ -18,7 +18,8 @@ from isamap.schedule.treatment import Treatments, by_operand
 class Supply:
     """Cycles of making a fragment of each operand, in all and by unit, and in how many machine
     instructions; lines that push each other out, pages walked side by side, and what comes from
-    far away.
+    far away.  ``besides`` are the registers of each file that the C of instructions takes, that of
+    the calls included, beside those of operands.
 
     Where nothing is reduced, what streams by drives out of the first cache what is read ``again``
     for each row.
@@ -27,6 +28,7 @@ class Supply:
     costs: Dict[str, float]
     busy: Dict[str, Dict[str, float]]
     instructions: Dict[str, int]
+    besides: Dict[str, int]
     crowd: Crowding
     walks: Walks
     far: tuple[Flow, ...]
@@ -69,12 +71,14 @@ def supply(
     ``order`` are the statement's outputs as their loops lie, outermost first.
     """
     kinds = by_operand(shape.mapping, chosen)
-    costs = {operand: treatments.own_cost(operand, own) for operand, own in kinds.items()}
+    costs = {operand: treatments.mean_cost(operand, own) for operand, own in kinds.items()}
     busy = {operand: treatments.busy(operand, own) for operand, own in kinds.items()}
     made = {operand: treatments.instructions(operand, own) for operand, own in kinds.items()}
+    making = [entry for o, own in kinds.items() for entry in treatments.entries(o, own)]
+    besides = accelerator.besides((shape.mapping.matching.needle.entry, *making))
     far = flows(shape, chosen, accelerator, treatments, order)
     streaming = far and not shape.reductions
     again = driven_out(shape, chosen, accelerator, treatments) if streaming else ()
     crowd = crowding(shape, chosen, accelerator, treatments)
     walked = walks(shape, chosen, accelerator, treatments, far)
-    return Supply(costs, busy, made, crowd, walked, far, again)
+    return Supply(costs, busy, made, besides, crowd, walked, far, again)

@@ -23,7 +23,7 @@ ALIKE = 0.02
 """Tilings whose cycles are this close, as a part of them, are taken for equal."""
 
 TRIED = 4
-"""Tilings of all blocks that are tried, the model's best first."""
+"""Tilings of all blocks that are tried: each block's best before others, the model's best first."""
 
 
 def tiled_schedules(
@@ -46,12 +46,12 @@ def tiled_schedules(
     come, blocks = blocks_for(shape, start.operands, accelerator, treatments)
     pairs = zip(inputs(mapping), start.operands, strict=True)
     packed = {access.buffer for (_, access), kind in pairs if kind == "packed"}
-    found: list[tuple[float, int, dict[str, int], Tiling]] = []
+    found: list[tuple[int, float, int, dict[str, int], Tiling]] = []
     for block in blocks[:BLOCKS]:
         made = list(tilings(shape, kernel, accelerator, block, packed, complete=True))
         made.sort(key=lambda t: (round(log(t.cycles) / ALIKE), _pitch(shape, t, kernel)))
-        found += [(t.cycles, len(found), block, t) for t in made[:EACH]]
-    found.sort(key=lambda one: one[:2])
+        found += [(n, t.cycles, len(found), block, t) for n, t in enumerate(made[:EACH])]
+    found.sort(key=lambda one: one[:3])
     return [
         with_levels(
             shape,
@@ -61,7 +61,7 @@ def tiled_schedules(
             come.far,
             accelerator,
         )
-        for _, _, block, tiling in found[:TRIED]
+        for *_, block, tiling in found[:TRIED]
     ]
 
 

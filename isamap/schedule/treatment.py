@@ -6,12 +6,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from isamap.ir.index import Index
+from isamap.hw.accelerator import Entry
+from isamap.ir.index import Index, const
 from isamap.ir.nodes import Access, Buffer, Expr, Literal, Permissions
 from isamap.ir.printer import print_expr
 from isamap.mapping.fragments.fit import fit, fit_or_why
 from isamap.mapping.fragments.fragment import Aside, Fragment, Reference
-from isamap.mapping.fragments.layout import direct, padded
+from isamap.mapping.fragments.layout import PackedLayout, direct, padded
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.fragments.steps import Step
 from isamap.mapping.fragments.unreachable import missing
@@ -98,7 +99,7 @@ class Treatments:
         self.extents = {v.name: v.extent for v in mapping.matching.statement.variables}
         self.fillers = fillers_of(shared.problem(mapping.matching, permissions), mapping.matching)
         self._unpacked = shared.unpacked
-        self._packed: dict[tuple[str, Access, Treatment], Reference | None] = {}
+        self._packed: dict[tuple[str, Access, Treatment], PackedLayout | None] = {}
         self._fragments: dict[tuple[str, frozenset[str]], Fragment | None] = {}
         self._costs: dict[tuple[str, Treatment], float | None] = {}
         self.ragged = frozenset(
@@ -139,18 +140,19 @@ class Treatments:
 
     def elements(self, operand: str, access: Access, kind: Treatment) -> int:
         """Return how many elements an access goes through under a feasible treatment."""
-        reference = self.reference(operand, access, kind)
-        if reference is None or reference.dense is None:
+        layout = self._layout(operand, access, kind) if kind in PACKED else None
+        if layout is None:
             shape = self.buffers[access.buffer].shape
             return prod(numeric(extent, ASSUMED_EXTENT) for extent in shape)
-        used = access.names
-        fragment_ = reference.laid_out
-        tiles = (
-            -(-numeric(extent, ASSUMED_EXTENT) // self.mapping.tile.get(v, 1))
-            for v, extent in self.extents.items()
-            if v in used
-        )
-        return prod(fragment_) * prod(tiles)
+        return numeric(layout.size(), ASSUMED_EXTENT)
+
+    def packed_elements(
+        self, operand: str, access: Access, kind: Treatment, extents: Dict[str, int]
+    ) -> int | None:
+        """Return the elements of the packed copy of what so many iterations read, None without."""
+        sizes = {v: const(extent) for v, extent in extents.items()}
+        layout = self._lay(operand, access, kind == "repeated", sizes)
+        return layout.size().constant if layout else None
 
     def lacking(self, operand: str) -> str:
         """Return what the machine lacks to make an operand that no treatment can make."""
@@ -198,6 +200,22 @@ class Treatments:
         assert cost is not None
         return cost
 
+    def mean_cost(self, operand: str, kinds: tuple[Treatment, ...]) -> float:
+        """Return the cycles of one fragment on average: those at the end of a variable's iterations
+        may be ragged and cost more than whole ones.
+        """
+        kind = kinds[0] if kinds else "direct"
+        worst = self.own_cost(operand, kinds)
+        whole = self.whole_cost(operand, kind)
+        wanted = self._fragment(operand, self.ragged)
+        if whole is None or wanted is None:
+            return worst
+        tiles = (
+            -(-numeric(self.extents[v], ASSUMED_EXTENT) // self.mapping.tile.get(v, 1))
+            for v in wanted.partial
+        )
+        return worst + (whole - worst) * prod(1 - 1 / max(1, n) for n in tiles)
+
     def cost(self, operand: str, kind: Treatment) -> float | None:
         """Return the cycles of making one fragment of an operand, or None if it cannot be made."""
         if (operand, kind) not in self._costs:
@@ -214,6 +232,11 @@ class Treatments:
         """Return how many machine instructions make one whole fragment."""
         step = self._step(operand, kinds)
         return 0 if step is None else step.instructions
+
+    def entries(self, operand: str, kinds: tuple[Treatment, ...]) -> tuple[Entry, ...]:
+        """Return the instructions that make one whole fragment."""
+        step = self._step(operand, kinds)
+        return () if step is None else step.entries
 
     def _step(self, operand: str, kinds: tuple[Treatment, ...]) -> Step | None:
         """Return what makes a whole fragment, None for one that is used where it lies."""
@@ -295,11 +318,16 @@ class Treatments:
     def reference(self, operand: str, access: Access, kind: Treatment) -> Reference | None:
         """Return where an access finds its elements under a treatment, if it can have it."""
         if kind in PACKED:
-            key = (operand, access, kind)
-            if key not in self._packed:
-                self._packed[key] = self._pack(operand, access, kind == "repeated")
-            return self._packed[key]
+            layout = self._layout(operand, access, kind)
+            return layout.reference() if layout else None
         return None if gathered(self.mapping.matching, operand) else self._in_order(access, kind)
+
+    def _layout(self, operand: str, access: Access, kind: Treatment) -> PackedLayout | None:
+        """Return how an access is packed under a treatment, if it can be."""
+        key = (operand, access, kind)
+        if key not in self._packed:
+            self._packed[key] = self._pack(operand, access, kind == "repeated")
+        return self._packed[key]
 
     def _in_order(self, access: Access, kind: Treatment) -> Reference | None:
         """Return where an access finds its elements in its buffer, or in a padded copy of it."""
@@ -335,20 +363,23 @@ class Treatments:
         layout = padded(access.buffer, access, self.extents) if found.guards else None
         return replace(layout, pitch=self.pitch(access)).reference() if layout else None
 
-    def _pack(self, operand: str, access: Access, repeat: bool) -> Reference | None:
+    def _pack(self, operand: str, access: Access, repeat: bool) -> PackedLayout | None:
         straight = self._in_order(access, "direct")
         assert straight is not None, "every access can be read where it is"
         if straight.guards and self._in_order(access, "padded") is None:
             return None
-        order = tuple(self.extents)
-        block: dict[str, int] = {}
-        filler = self.fillers.get(operand)
-        dense = packed(
-            access.buffer, self.mapping, operand, access, filler, self.extents, block, order, repeat
-        )
+        dense = self._lay(operand, access, repeat, self.extents)
         if dense is not None and repeat and not self._repeats(operand, access):
             return None  # it is what 'packed' is
-        return dense.reference() if dense else None
+        return dense
+
+    def _lay(
+        self, operand: str, access: Access, repeat: bool, extents: Dict[str, Index]
+    ) -> PackedLayout | None:
+        name, filler, order = access.buffer, self.fillers.get(operand), tuple(self.extents)
+        return packed(
+            name, self.mapping, operand, access, filler, extents, {}, order, repeat, self.extents
+        )
 
     def _repeats(self, operand: str, access: Access) -> bool:
         once = self.reference(operand, access, "packed")

@@ -8,6 +8,21 @@ from dataclasses import dataclass, field
 
 from isamap.diagnostics import Source, Span
 
+CLAUSES = (
+    "instruction",
+    "axes",
+    "tile",
+    "loops",
+    "operands",
+    "stream",
+    "prefetch",
+    "buffers",
+    "results",
+    "within",
+    "along",
+)
+"""What a statement's block may say, in the order in which it is printed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Word:

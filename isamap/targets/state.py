@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from isamap.hw.accelerator import Accelerator
+from isamap.hw.catalogue import catalogue
 from isamap.hw.load import load_hardware, shipped_names
 from isamap.hw.native import remedy, runnable
-from isamap.hw.needed import Needed, needed
+from isamap.hw.needed import Needed, looked_up, needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,22 @@ class Target:
 
 def targets() -> tuple[Target, ...]:
     """Return the shipped descriptions."""
-    return tuple(_target(load_hardware(name)) for name in shipped_names())
+    return tuple(_target(load_hardware(name, instructions=False)) for name in shipped_names())
 
 
 def emulated() -> tuple[Target, ...]:
     """Return the shipped descriptions whose code runs through tools of the catalogue."""
     return tuple(target for target in targets() if target.tools)
+
+
+def asked(name: str) -> tuple[Needed, ...]:
+    """Return the tool of the catalogue that has a name, else those of a description.
+
+    HardwareError if there is neither.
+    """
+    if name in catalogue():
+        return (looked_up(name),)
+    return needed(load_hardware(name, instructions=False))
 
 
 def _target(machine: Accelerator) -> Target:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from isamap.diagnostics import Diagnostic
 from isamap_search.objective import Candidate, Point
 from isamap_search.race import Rules, Standing
 from isamap_search.settings import Place
@@ -73,7 +74,8 @@ class Found:
     ``beside`` compares the best with the first by turns; None if nothing was measured or the first
     is the best.  ``trials`` were made here, of which ``failed`` crashed and ``dropped`` were ended
     early; ``others`` were known to the study from other workers or earlier runs.  ``values`` are
-    those of the objectives, time being over the first schedule's if measured.
+    those of the objectives, time being over the first schedule's if measured.  ``warnings`` are
+    about what could not be read of the study.
     """
 
     best: Candidate | None
@@ -88,3 +90,4 @@ class Found:
     interrupted: bool
     values: tuple[tuple[Point, tuple[float, ...]], ...]
     front: tuple[Scored, ...]
+    warnings: tuple[Diagnostic, ...] = ()

@@ -5,34 +5,67 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import BaseJournalBackend
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from isamap.diagnostics import ArgumentsError, ToolError, fail
+from isamap.diagnostics import ArgumentsError, Diagnostic, ToolError, fail
+from isamap_search.journal import Entry, instead, warnings
 from isamap_search.settings import Place
 
 # Workers that begin at once make the tables of one database: all but one of them fail at first.
 _ATTEMPTS, _PAUSE = 6, 0.2
+DEFAULT = "isamap"
+"""What a study is called that nobody names."""
+
 _POSTGRES = re.compile(r"^postgres(?:ql)?://")
 
 
-class JournalFile(JournalFileBackend):
+class JournalFile(BaseJournalBackend):
     """A journal that survives writers which are killed at any moment.
 
     The system frees the lock of a process that ends, so that nobody waits for a dead one, and a
-    line of which only a part was written is cut off before the next one.
+    line of which only a part was written is cut off before the next one.  ``stand`` has entries for
+    lines that cannot be read, by their numbers.
     """
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(str(path))
+    def __init__(self, path: Path, stand: Mapping[int, Entry] | None = None) -> None:
         self._path = path
+        self._stand = stand or {}
+        self._offsets = [0]  # of the first lines
+        with path.open("ab"):
+            pass  # it is there from now on
+
+    def read_logs(self, log_number_from: int) -> Iterator[Entry]:
+        """Yield the entries from a number on, but for one that is being written.
+
+        StorageInternalError over a line that cannot be read, and was not there in the beginning.
+        """
+        number = min(log_number_from, len(self._offsets) - 1)
+        with self._path.open("rb") as file:
+            file.seek(self._offsets[number])
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                if number + 1 == len(self._offsets):
+                    self._offsets.append(self._offsets[number] + len(line))
+                if number >= log_number_from:
+                    yield self._stand.get(number) or self._entry(line, number)
+                number += 1
+
+    def _entry(self, line: bytes, number: int) -> Entry:
+        try:
+            entry: Entry = json.loads(line)
+        except ValueError as error:
+            text = f"line {number + 1} of the journal cannot be read"
+            raise StorageInternalError(text) from error
+        return entry
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Write entries, one a line; StorageInternalError where that is not possible any more."""
@@ -75,34 +108,33 @@ def _cut_torn_line(descriptor: int) -> None:
         os.ftruncate(descriptor, end)
 
 
-def open_storage(place: Place) -> BaseStorage:
-    """Return the storage of a place; ToolError when it cannot be used."""
+def open_storage(
+    place: Place, objectives: int = 1, told: Callable[[Diagnostic], None] = lambda _: None
+) -> BaseStorage:
+    """Return the storage of a place for studies of some objectives.
+
+    Lines of a journal that cannot be read are ``told``.  ToolError when the place cannot be used.
+    """
     if place.url is not None:
         return _database(place.url)
     if place.path is None:
         return InMemoryStorage()
     try:
         place.path.parent.mkdir(parents=True, exist_ok=True)
-        _check_ends(place.path)
-        return JournalStorage(JournalFile(place.path))
+        with locked(place.path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
+            *lines, torn = file.read().split(b"\n")
+        if not lines and torn[:1] not in (b"", b"{"):
+            raise ValueError("no entry of a journal")
+        stand = instead(lines, place.name or DEFAULT, objectives)
+        for warning in warnings(place.path, lines, stand):
+            told(warning)
+        return JournalStorage(JournalFile(place.path, stand))
     except OSError as error:
         text = f"cannot keep the study in '{place.path}': {error.strerror}"
         raise ArgumentsError(fail("E739", text, hint="--study FILE names another")) from error
-    except (ValueError, KeyError, TypeError, AssertionError) as error:  # what Optuna raises
+    except ValueError as error:
         text = f"'{place.path}' holds no study: it is not a journal that Optuna wrote"
         raise ArgumentsError(fail("E739", text, hint="--study FILE names another")) from error
-
-
-def _check_ends(path: Path) -> None:
-    """Raise ValueError where a file is no journal by its first letter or its last whole line.
-
-    Optuna looks at the others, and would fail over the last one once something follows it; a part
-    of a line, which the next writer cuts off, is that of an entry.
-    """
-    with locked(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
-        *whole, torn = file.read().split(b"\n")
-    if torn[:1] not in (b"", b"{") or (whole and not isinstance(json.loads(whole[-1]), dict)):
-        raise ValueError("no entry of a journal")
 
 
 def _database(url: str) -> BaseStorage:

@@ -195,4 +195,5 @@ def _found(explorer: Explorer, beside: Standing[Candidate] | None, interrupted: 
         interrupted=interrupted,
         values=tuple(sorted(explorer.values.items(), key=lambda item: (item[1], item[0]))),
         front=tuple(Scored(point, explorer.values[point]) for point in front),
+        warnings=explorer.trials.warnings,
     )

@@ -14,12 +14,12 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from isamap.diagnostics import ArgumentsError, fail
+from isamap.diagnostics import ArgumentsError, Diagnostic, fail
 from isamap.schedule.space import Choice
 from isamap_search.objective import Point
 from isamap_search.sampling import distributions, make_sampler
 from isamap_search.settings import Place
-from isamap_search.storage import open_storage
+from isamap_search.storage import DEFAULT, open_storage
 from isamap_search.workers import ATTRIBUTE, Worker, is_lost
 
 Outcome = Literal["measured", "ended early", "failed", "no schedule", "repeated"]
@@ -57,7 +57,10 @@ class Ticket:
 
 @dataclass(slots=True)
 class Trials:
-    """A study, as one of its workers sees it; open with :func:`open_trials`."""
+    """A study, as one of its workers sees it; open with :func:`open_trials`.
+
+    ``warnings`` are about what could not be read of it.
+    """
 
     study: optuna.Study
     names: tuple[str, ...]
@@ -65,6 +68,7 @@ class Trials:
     drawn: Mapping[str, BaseDistribution]
     storage: BaseStorage
     worker: Worker = field(default_factory=Worker.own)
+    warnings: tuple[Diagnostic, ...] = ()
     _seen: set[int] = field(default_factory=set)
 
     def ask(self) -> Ticket:
@@ -195,8 +199,9 @@ def open_trials(
     not propose the same.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    storage = open_storage(place)
-    name = place.name or "isamap"
+    warnings: list[Diagnostic] = []
+    storage = open_storage(place, len(objectives), warnings.append)
+    name = place.name or DEFAULT
     study = optuna.create_study(
         storage=storage,
         study_name=name,
@@ -219,4 +224,5 @@ def open_trials(
         own = int(sha256(f"{seed} {workers}".encode()).hexdigest()[:7], 16)
     study.sampler = make_sampler(sampler, own, objectives)
     names = tuple(choice.name for choice in choices)
-    return Trials(study, names, tuple(objectives), distributions(choices), storage)
+    drawn = distributions(choices)
+    return Trials(study, names, tuple(objectives), drawn, storage, warnings=tuple(warnings))

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,38 @@ def test_the_fewest_follow_from_the_description(
     minimum = module("executed.minimum", monkeypatch)
     found = minimum.fewest(load_hardware(machine), types, instruction)
     assert found.instructions == pytest.approx(instructions)
+
+
+def test_the_fewest_leave_registers_that_instructions_take_besides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    minimum = module("executed.minimum", monkeypatch)
+    found = load_hardware("aarch64_neon")
+    entries = (replace(e, besides={"v": 12}) if e.name == "fmla_f32" else e for e in found.entries)
+    least = minimum.fewest(replace(found, entries=tuple(entries)), "f32", "fmla_f32")
+    # 20 registers hold 3 x 5 results of 4 lanes, 3 fragments and one of 5: 23 for 60 products.
+    assert least.instructions == pytest.approx(23 / 60)
+
+
+@pytest.mark.parametrize(
+    ("name", "types"),
+    [
+        ("x86_avx512", "f16"),
+        ("x86_avx512", "s8 to s32"),
+        ("x86_avx512", "u8 to s32"),
+        ("s390x_vector", "f16 to f32"),
+        ("hexagon_hvx", "s32"),
+    ],
+)
+def test_what_takes_registers_besides_does_not_spill(
+    name: str, types: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = load_hardware(name)
+    if missing := runnable(machine):
+        pytest.skip(f"{missing}: {remedy(machine)}")
+    (one,) = module("executed.measured", monkeypatch).measure(machine, types)
+    assert one.executed is not None
+    assert one.good, (one.ratio, one.spilled)
 
 
 def test_a_product_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

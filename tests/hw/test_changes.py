@@ -54,6 +54,15 @@ def test_given_fields_are_others_and_the_rest_stays(tmp_path: Path) -> None:
     assert other.units == {"a": Fraction(1)}
 
 
+def test_registers_that_instructions_take_besides_are_those_of_the_nearest(tmp_path: Path) -> None:
+    base = BASE.replace("length: 2", "besides: {v: 2}")
+    assert load(tmp_path, base=base).entry("add_f32").besides == {"v": 2}
+    change = child("base.yaml", "change: {add_f32: {besides: {v: 1}}, add_s32: {besides: {}}}")
+    found = load(tmp_path, base=base, child=change)
+    assert found.entry("add_f32").besides == {"v": 1}
+    assert found.entry("add_s32").besides == {}
+
+
 def test_a_changed_instruction_counts_as_the_description_s_own(tmp_path: Path) -> None:
     found = load(tmp_path, base=BASE, child=child("base.yaml", "change: {add_s32: {latency: 9}}"))
     assert [entry.name for entry in found.own_entries] == ["add_s32"]

@@ -1,6 +1,7 @@
 """Loading: what ships, what is inherited, what is trusted, and that the published schema holds."""
 
 import json
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,32 @@ def test_shipped_descriptions_load_and_fit_the_schema(name: str) -> None:
     assert all(entry.source for entry in accelerator.entries)
     text = (ROOT / "hwdesc" / f"{name}.yaml").read_text(encoding="utf-8")
     jsonschema.validate(yaml.safe_load(text), json_schema())
+
+
+@pytest.mark.parametrize("name", ["x86_amx", "aarch64_sve2:VL=512", "gemmini", "tpp@portable_c"])
+def test_without_instructions_all_else_is_the_same(name: str) -> None:
+    whole, rest = load_hardware(name), load_hardware(name, instructions=False)
+    assert whole.entries
+    assert rest.entries == ()
+    known = {f.name for f in fields(Accelerator)} - {"entries", "server"}
+    assert {f: getattr(rest, f) for f in known} == {f: getattr(whole, f) for f in known}
+
+
+def test_without_instructions_their_faults_are_not_told(tmp_path: Path) -> None:
+    text = """\
+format: 1
+name: small
+clock: 1 GHz
+storages: {v: {kind: registers, count: 4, bits: 128}}
+"""
+    path = tmp_path / "small.yaml"
+    path.write_text(f"{text}instructions: []\n")
+    with pytest.raises(HardwareError, match="no instructions"):
+        load_hardware(str(path))
+    assert load_hardware(str(path), instructions=False).name == "small"
+    path.write_text(text.replace("count: 4, ", "") + "instructions: []\n")
+    with pytest.raises(HardwareError, match="'count' is missing"):
+        load_hardware(str(path), instructions=False)
 
 
 def test_registers_within_others_count_as_those() -> None:

@@ -227,3 +227,20 @@ def test_sums_of_terms_begin_with_zero_and_sums_of_sums_with_the_first() -> None
     assert sign(-(2.0**-120)) == -1.0
     assert sign(2.0**-120) == 1.0
     assert sign(-0.0) == 1.0  # +0 and -0 is +0
+
+
+@pytest.mark.parametrize("flush", ["never", "after", "before"])
+def test_conversions_take_subnormal_arguments_for_zero_if_flushed(flush: Flush) -> None:
+    text = """instruction narrow {
+      in a : f32[4] @ v  out r : bf16[4] @ v
+      r[i] = bf16(a[i]) }"""
+    (instruction,) = parse_instructions(Source("test", text), frozenset({"v"}))
+    numeric = Numeric(flush=flush)
+    plan = Plan(spelled_out(instruction, numeric, {}), {}, {}, Stepped(numeric=numeric))
+    given_ = np.array([2.0**-126, -(2.0**-127), 2.0**-133, 1.0], np.float32)
+    result = np.zeros(4, np.float32)  # as the interpreter keeps it
+    plan.run([(given_, 0), (result, 0)])
+    found = result
+    want = given_ if flush == "never" else np.array([2.0**-126, -0.0, 0.0, 1.0], np.float32)
+    np.testing.assert_array_equal(found, want)
+    assert np.array_equal(np.signbit(found), np.signbit(want))

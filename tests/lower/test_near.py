@@ -1,10 +1,20 @@
 """What estimates take to be near, what copies cost, and what is asked for ahead because of that."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 
+from isamap.diagnostics import Source
+from isamap.ir.nodes import Kernel
+from isamap.lower.cost import estimate
+from isamap.lower.lower import lower
 from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Options
 from isamap.pipeline.result import Result
 from isamap.pipeline.source import load_hardware
+from isamap.schedule.reader import parse_schedule
+from isamap.schedule.schedule import Schedule
 from isamap.text.load import parse_module
 
 CLOSE, FAR = 64, 512
@@ -62,3 +72,51 @@ def test_what_was_just_copied_is_not_asked_for() -> None:
     copied = {n for n, depth in enumerate(own.inside) if depth}
     assert copied
     assert copied.isdisjoint(early.access for early in own.early)
+
+
+def layer(pixels: int, channels: int, filters: int) -> Kernel:
+    text = f"""kernel layer {{
+      in X : bf16[{pixels}, {channels}]  const F : bf16[{channels}, {filters}]
+      local S : f32[{pixels}, {filters}]  out Y : bf16[{pixels}, {filters}]
+      S[p, k] += f32(X[p, c]) * f32(F[c, k])
+      Y[p, k] = bf16(S[p, k])
+    }}"""
+    return parse_module(text).kernels[0]
+
+
+def test_loops_beside_each_other_share_a_cache() -> None:
+    # Finished later, the reduction is in parts: a panel of F has to outlive all of them.
+    found = map_kernel(layer(196, 512, 512), load_hardware("x86_amx"))
+    (root,) = (own for own in found.schedule.statements if own.within is None)
+    assert root.later
+    reads = [
+        lower(
+            found.kernel,
+            load_hardware("x86_amx"),
+            Schedule(
+                tuple(
+                    replace(own, later=flag) if own is root else own
+                    for own in found.schedule.statements
+                )
+            ),
+        )
+        for flag in (True, False)
+    ]
+    one, other = (estimate(code, load_hardware("x86_amx")).parts["l2"] for code in reads)
+    assert one == pytest.approx(other, rel=0.1)
+
+
+def test_caches_lose_ever_more_of_what_does_not_fit() -> None:
+    # A panel of so many rows of 16 columns beside 16 rows, from half of 48 KiB to more than all.
+    schedule = parse_schedule(
+        Source("near", "schedule layer {\n S {\n loops k/16, p/16, c/32\n }\n }")
+    )
+    traffic = []
+    for depth in range(384, 1024, 64):
+        found = map_kernel(
+            layer(1568, depth, 32), load_hardware("x86_amx"), Options(schedule=schedule)
+        )
+        traffic.append(found.estimate.parts["l2"] / depth)
+    steps = [after / before for before, after in pairwise(traffic)]
+    assert all(0.95 < step < 1.25 for step in steps)
+    assert traffic[-1] > 1.8 * traffic[0]

@@ -60,7 +60,7 @@ def test_what_is_left_over_is_computed_too(depth: int) -> None:
     small = {"l1": 4 << 10, "l2": 8 << 10}
     storages = (replace(s, size=small.get(s.name, s.size)) for s in machine.storages)
     machine = replace(machine, storages=tuple(storages))
-    result = mapped(machine, depth, "M = 22, N = 49")
+    result = mapped(machine, depth, "M = 16, N = 24")
     (own,) = result.schedule.statements
     assert block_of(read_shape(own.mapping), own.levels)["k"] == 2
     arrays = random_inputs(result.kernel, {}, seed=1)

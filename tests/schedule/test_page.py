@@ -8,7 +8,8 @@ import pytest
 
 from isamap.hw.load import load_hardware
 from isamap.hw.native import runnable
-from isamap.schedule.reader import CLAUSES, read_schedule
+from isamap.schedule.reader import read_schedule
+from isamap.schedule.written import CLAUSES
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isamap.diagnostics import Diagnostic, ScheduleError, Source
-from isamap.schedule.reader import CLAUSES, parse_schedule
-from isamap.schedule.written import WrittenSchedule
+from isamap.schedule.reader import parse_schedule
+from isamap.schedule.written import CLAUSES, WrittenSchedule
 from tests.profiles import examples
 
 FULL = """\

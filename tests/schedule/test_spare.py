@@ -37,6 +37,37 @@ def test_a_block_leaves_registers_to_spare(spare: int, results: int) -> None:
     assert block["i"] * block["j"] == results
 
 
+@pytest.mark.parametrize(
+    ("instruction", "taken", "results"),
+    [
+        ("fmla_f32", {}, 24),
+        ("fmla_f32", {"v": 7}, 18),
+        ("ldr_f32", {"v": 7}, 18),  # what makes an operand takes them as well
+        ("ldr_f32", {"v2": 7}, 12),  # of two each
+        ("fmul", {"v": 7}, 24),  # no part of it
+    ],
+)
+def test_a_block_leaves_registers_that_instructions_take_besides(
+    instruction: str, taken: dict[str, int], results: int
+) -> None:
+    found = load_hardware("aarch64_neon")
+    assert any(entry.name == instruction for entry in found.entries)
+    entries = (replace(e, besides=taken) if e.name == instruction else e for e in found.entries)
+    machine = replace(found, entries=tuple(entries))
+    kernel = parse_module(TEXT).kernels[0]
+    own = map_kernel(kernel, machine, Options(prove=False, rewrite=())).schedule.statements[0]
+    block = block_of(read_shape(own.mapping), own.levels)
+    assert block["i"] * block["j"] == results
+
+
+def test_of_several_instructions_the_one_counts_that_takes_most_besides() -> None:
+    found = load_hardware("hexagon_hvx")
+    entry = found.entry("vadd_s32")
+    some = [replace(entry, besides={"v": 3}), replace(entry, besides={"v": 2, "word": 1})]
+    assert found.besides(some) == {"v": 3, "reg": 1}
+    assert found.besides([replace(entry, besides={"pair": 2})]) == {"v": 4}  # of two each
+
+
 @pytest.mark.parametrize(("renamed", "rows"), [(True, 4), (False, 6)])
 def test_an_operand_passes_through_one_register_that_is_renamed(renamed: bool, rows: int) -> None:
     found = load_hardware("x86_avx2")

@@ -9,7 +9,7 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.trial import TrialState
 
-from isamap.diagnostics import ArgumentsError, ToolError
+from isamap.diagnostics import ArgumentsError, Diagnostic, ToolError
 from isamap_search import storage
 from isamap_search.budget import Budget
 from isamap_search.plan import Plan
@@ -134,13 +134,58 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str, line
     assert (tmp_path / "study").read_text() == content * lines
 
 
-def test_a_journal_whose_last_line_is_damaged_is_refused(tmp_path: Path) -> None:
-    place = Place(path=tmp_path / "study")
-    search(model(), Budget(trials=2), 0, Bench(), Plan(place=place))
-    with (tmp_path / "study").open("ab") as journal:
-        journal.write(b"\0\0\0\n")
-    with pytest.raises(ArgumentsError, match="holds no study"):
-        search(model(), Budget(trials=4), 0, Bench(), Plan(place=place))
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    path = tmp_path_factory.mktemp("whole") / "study"
+    search(model(), Budget(trials=6), 0, Bench(), Plan(place=Place(path=path)))
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def measured(path: Path) -> dict[int, list[float]]:
+    found = trials(Place(path=path))
+    return {
+        t.number: t.user_attrs["isamap:values"] for t in found if "isamap:values" in t.user_attrs
+    }
+
+
+@pytest.mark.parametrize("damage", [b"\0\0\0\n", b"{}\n", b'{"op_code": 99}\n', b"\n", b"\xff{\n"])
+def test_what_other_lines_of_a_journal_say_is_kept(
+    tmp_path: Path, whole: list[bytes], damage: bytes
+) -> None:
+    path = tmp_path / "study"
+    path.write_bytes(b"".join(whole))
+    before = measured(path)
+    assert len(before) > 3
+    for number, line in enumerate(whole):
+        path.write_bytes(b"".join([*whole[:number], damage, *whole[number + 1 :]]))
+        after = measured(path)
+        own = json.loads(line)
+        lost = {own["trial_id"]} if "isamap:values" in own.get("user_attr", ()) else set()
+        assert after == {n: values for n, values in before.items() if n not in lost}, number
+
+
+def test_a_search_goes_on_in_a_damaged_journal_and_says_so(
+    tmp_path: Path, whole: list[bytes]
+) -> None:
+    path = tmp_path / "study"
+    for at in (0, 1, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(b"".join([*whole[:at], b"\0 what\n", *whole[at + 1 :]]))
+        found = search(model(), Budget(trials=9), 0, Bench(), Plan(place=Place(path=path)))
+        assert found.best is not None
+        assert found.others >= 5
+        (warning,) = found.warnings
+        assert warning.severity == "warning"
+        assert str(warning.span) == f"{path}:{at + 1}:1"
+        lines = path.read_bytes().splitlines()
+        assert lines[at] == b"\0 what"
+
+
+def test_several_damaged_lines_are_told_one_by_one(tmp_path: Path, whole: list[bytes]) -> None:
+    path = tmp_path / "study"
+    path.write_bytes(b"".join([whole[0], b"3\n", *whole[2:9], b"[\n", *whole[10:]]))
+    told: list[Diagnostic] = []
+    open_storage(Place(path=path), 1, told.append)
+    assert [str(warning.span) for warning in told] == [f"{path}:2:1", f"{path}:10:1"]
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

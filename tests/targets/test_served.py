@@ -45,6 +45,30 @@ def test_primitives_executed_by_this_cpu(name: str) -> None:
     assert report.result.services
 
 
+@pytest.mark.parametrize(
+    ("name", "primitive"),
+    [
+        ("gemm_s16", "brgemm_s16"),
+        ("gemm_f16", "brgemm_f16"),
+        ("gemm_half", "brgemm_f16_f16"),
+        ("windows_s16", "ternary_muladd_row_s16"),
+        ("windows_f16", "ternary_muladd_f16"),
+    ],
+)
+def test_elements_of_16_bits_have_primitives(name: str, primitive: str) -> None:
+    result = map_kernel(KERNELS[name], load_hardware("tpp"), Options(prove=False))
+    assert result.mappings[-1].matching.needle.name == primitive
+
+
+@pytest.mark.parametrize("kernel", ["gemm_u16", "gemm_u64"])
+def test_other_products_have_none(kernel: str) -> None:
+    dtype = kernel.partition("_")[2]
+    text = f"kernel k {{ in A : {dtype}[7, 9]  in B : {dtype}[9, 5]  out C : {dtype}[7, 5] "
+    (wanted,) = parse_module(text + "C[i, j] += A[i, k] * B[k, j] }").kernels
+    with pytest.raises(NoMappingError):
+        map_kernel(wanted, load_hardware("tpp"), Options(prove=False))
+
+
 @pytest.mark.parametrize("server", ["portable_c", "x86_avx2"])
 @pytest.mark.parametrize("name", EVERYWHERE)
 def test_primitives_executed_by_other_servers(name: str, server: str) -> None:

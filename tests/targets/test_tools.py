@@ -10,14 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from isamap.cli.group import group
-from isamap.diagnostics import ToolError
+from isamap.diagnostics import HardwareError, ToolError
 from isamap.hw.catalogue import Tool, catalogue
 from isamap.hw.load import load_hardware, shipped_names
 from isamap.hw.native import remedy
 from isamap.hw.needed import needed
 from isamap.hw.tools import find_tool, located, tools_folder
 from isamap.targets import debian, install
-from isamap.targets.state import targets
+from isamap.targets.state import asked, targets
 
 
 @pytest.fixture
@@ -155,6 +155,27 @@ def test_every_machine_is_listed(folder: Path) -> None:
         "missing": None,
         "enable": None,
     }
+
+
+def test_a_tool_may_be_asked_for_by_its_name(folder: Path) -> None:
+    (tool,) = asked("bochs-x86_64")
+    assert (tool.name, tool.is_there) == ("bochs-x86_64", False)
+    script(folder / "path" / "bochs-x86_64", "3.0")
+    told = CliRunner().invoke(group, ["targets", "install", "bochs-x86_64"])
+    assert told.output == "all tools are there\n"
+    assert [tool.name for tool in asked("aarch64_neon")] == ["zig", "qemu-aarch64"]
+    with pytest.raises(HardwareError, match="no description 'bochs'"):
+        asked("bochs")
+
+
+def test_machines_are_listed_without_their_instructions(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object) -> None:
+        raise AssertionError("an instruction is read")
+
+    monkeypatch.setattr("isamap.hw.entries.parse_instructions", read)
+    assert [target.name for target in targets()] == list(shipped_names())
 
 
 def test_every_tool_says_where_it_is_from() -> None:

@@ -13,7 +13,7 @@ from isamap.interp.arithmetic import declared
 from isamap.interp.inputs import random_inputs
 from isamap.interp.run import interpret
 from isamap.ir.dtype import DTYPES
-from isamap.ir.inline import ApartError, inline
+from isamap.ir.inline import ApartError, inline, inline_each
 from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Literal, Op, Reduce, Statement
 from isamap.ir.operations import REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses, identity, reduces
@@ -113,6 +113,13 @@ def test_a_chain_is_one_assignment_with_the_reduction_within() -> None:
     one = grouped(kernel, [whole])
     assert [b.name for b in one.buffers] == ["A", "B", "z", "C"]
     assert covers(kernel, [whole]) == ((0, 1, 2),)
+
+
+def test_each_beginning_of_a_run_is_what_it_is_alone() -> None:
+    (kernel,) = parse_module(CHAIN).kernels
+    buffers = {b.name: b for b in kernel.buffers}
+    beginnings = [inline(kernel.statements[: n + 1], buffers) for n in range(3)]
+    assert list(inline_each(kernel.statements, buffers)) == beginnings
 
 
 @pytest.mark.parametrize(

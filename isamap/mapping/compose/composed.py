@@ -131,6 +131,7 @@ def needle(
         max(busy.values()),
         _latency(parts),
         busy,
+        besides=_besides(parts),
         parts=parts,
         temporaries=temporaries,
         claims=claims,
@@ -197,6 +198,15 @@ def _busy(parts: tuple[Part, ...]) -> dict[str, Fraction]:
         for unit, cycles in entry.busy.items():
             busy[unit] = busy.get(unit, Fraction(0)) + cycles
     return busy
+
+
+def _besides(parts: tuple[Part, ...]) -> dict[str, int]:
+    """Return the registers that the C of the part takes that takes most of them."""
+    taken: dict[str, int] = {}
+    for part in parts:
+        for name, number in part.entry.besides.items():
+            taken[name] = max(taken.get(name, 0), number)
+    return taken
 
 
 def _latency(parts: tuple[Part, ...]) -> Fraction:

@@ -89,6 +89,9 @@ class PackedLayout:
 
     ``shape`` is that of a fragment in memory; where ``taken``, what the instruction takes, is
     larger, one element stands for all.
+
+    Some of the ``variables`` may be ``joined``: each stands for a form of variables of the
+    statement, from 0 on, of which only the value matters, as the row ``2*p + r`` of an image does.
     """
 
     array: str
@@ -101,6 +104,7 @@ class PackedLayout:
     block: tuple[tuple[str, int], ...]
     filler: Literal
     taken: tuple[int, ...]
+    joined: tuple[tuple[str, Index], ...] = ()
 
     def counts(self) -> tuple[tuple[str, Index, int], ...]:
         """Return ``(variable, blocks, tiles in a block)`` for each variable."""
@@ -124,9 +128,10 @@ class PackedLayout:
 
     def reference(self) -> Reference:
         """Return where each tile's fragment is, as a function of the tile's first iteration."""
-        tile, block = dict(self.tile), dict(self.block)
-        quotient = {v: var(v) // block[v] for v in self.variables}
-        inner = {v: (var(v) % block[v]) // tile[v] for v in self.variables}
+        tile, block, joined = dict(self.tile), dict(self.block), dict(self.joined)
+        place = {v: joined.get(v, var(v)) for v in self.variables}
+        quotient = {v: place[v] // block[v] for v in self.variables}
+        inner = {v: (place[v] % block[v]) // tile[v] for v in self.variables}
         size = self.access.dtype.bytes * prod(self.shape)
         return Reference(
             self.array,

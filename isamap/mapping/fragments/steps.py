@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import TypeAlias
 
 from isamap.hw.accelerator import Entry
@@ -72,6 +73,12 @@ class Step:
                 for unit, cycles in source.busy.items():
                     found[unit] = found.get(unit, 0.0) + cycles
         return found
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Its instruction, and those that make its inputs, if no guard fails."""
+        before = [source.entries for _, source in self.inputs if isinstance(source, Step)]
+        return (self.entry, *chain.from_iterable(before))
 
     @property
     def instructions(self) -> int:

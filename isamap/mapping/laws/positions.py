@@ -78,7 +78,7 @@ def digits(matching: Matching, tile: Mapping[str, int]) -> dict[str, tuple[Place
     found: dict[str, tuple[PlacedDigit, ...]] = {}
     for n, axis in enumerate(axes):
         if n not in mixed:
-            found[axis.name] = _radix(matching.on_axis(axis.name), tile, axis)
+            found[axis.name] = _radix(matching.on_axis(axis.name), tile)
     if not mixed:
         return found
     inner = matching.inner
@@ -171,11 +171,11 @@ def _digit(form: Index, tile: Mapping[str, int], weight: int, step: int) -> Plac
     return PlacedDigit(reduced, low, reach + 1, weight)
 
 
-def _radix(forms: Sequence[Index], tile: Mapping[str, int], axis: Axis) -> tuple[PlacedDigit, ...]:
+def _radix(forms: Sequence[Index], tile: Mapping[str, int]) -> tuple[PlacedDigit, ...]:
     """Return digits in mixed radix, common factors removed.
 
-    On merged axes a digit begins with a part of its own if there is room for that: then each part
-    of the axis has digits of its own.
+    They leave no holes, and may lie across the parts of a merged axis: what is contiguous in memory
+    is so on the axis.
     """
     live = [(form, gcd(*factors.values())) for form in forms if (factors := moving(form, tile))]
     dense: list[PlacedDigit] = []
@@ -183,23 +183,4 @@ def _radix(forms: Sequence[Index], tile: Mapping[str, int], axis: Axis) -> tuple
     for form, step in reversed(live):
         dense.append(_digit(form, tile, weight, step))
         weight *= dense[-1].extent
-    if not axis.parts or len(dense) < 2:
-        return tuple(reversed(dense))
-    aligned: list[PlacedDigit] = []
-    weight = 1
-    for digit in dense:
-        for start in _starts(axis):
-            if weight < start < weight * digit.extent:
-                weight = start
-        aligned.append(PlacedDigit(digit.form, digit.low, digit.extent, weight))
-        weight *= digit.extent
-    return tuple(reversed(aligned if weight <= axis.extent else dense))
-
-
-def _starts(axis: Axis) -> list[int]:
-    """Return the weights of the parts of an axis, from the innermost on."""
-    found, weight = [], 1
-    for _, extent_ in reversed(axis.parts):
-        found.append(weight)
-        weight *= extent_
-    return found
+    return tuple(reversed(dense))

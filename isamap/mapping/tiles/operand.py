@@ -13,6 +13,7 @@ from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit
 from isamap.mapping.laws.positions import digits, levelled, piece_digits
 from isamap.mapping.matching import Axis, Mapping, Matching, Needle
 from isamap.mapping.needles.needles import operand_accesses
+from isamap.mapping.tiles.joined import joins
 from isamap.mapping.tiles.shared import brought, gathered, places_of
 
 
@@ -213,6 +214,7 @@ def packed(
     block: Dict[str, int],
     order: tuple[str, ...],
     repeat: bool = False,
+    whole: Dict[str, Index] | None = None,
 ) -> PackedLayout | None:
     """Return the packed layout of an access for an operand.
 
@@ -220,7 +222,9 @@ def packed(
     they are to ``repeat``, one is laid out for all.
 
     ``order`` are the statement's variables, outermost loop first.  Tiles are told apart by the
-    variables of the access, and by those whose tail leaves dead elements that must be filled.
+    variables of the access, and by those whose tail leaves dead elements that must be filled; by
+    the sum of several where only that matters, as windows of an image share its rows.
+    Where ``extents`` are those of a piece of the iterations, ``whole`` are those of all.
     ``operand`` may be any place of one that is gathered: the layouts of its places are of one
     array, and tiles are told apart by the variables of all.
     """
@@ -258,17 +262,27 @@ def packed(
         # A variable with several digits leaves holes that depend on how much of it is alive.
         used |= {v for dim in dims for digit in dim for v in digit.form.names}
     variables = tuple(v for v in order if v in used)
+    laid = {v for dim in dims for digit in dim for v in digit.form.names}
+    free = {v for v in variables if v not in laid and mapping.tile.get(v, 1) == 1}
+    joined = () if sources else joins(access, free & access.names, extents, whole or extents)
+    reach = dict(extents)
+    for join in joined:
+        variables = tuple(
+            dict.fromkeys(join.name if v in join.form.names else v for v in variables)
+        )
+        reach[join.name] = join.extent
     return PackedLayout(
         array,
         access,
         shape,
         dims,
         variables,
-        tuple((v, extents[v]) for v in variables),
+        tuple((v, reach[v]) for v in variables),
         tuple((v, mapping.tile.get(v, 1)) for v in variables),
         tuple((v, block.get(v, mapping.tile.get(v, 1))) for v in variables),
         filler or zero_of(access.dtype),
         taken,
+        tuple((join.name, join.form) for join in joined),
     )
 
 

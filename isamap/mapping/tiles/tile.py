@@ -132,9 +132,13 @@ def _choices(
         if sums is not None:
             digits = tuple((a, at, cut(f)) for a, at, f in sums.digits if any(cut(f)))
             part = replace(sums, digits=digits) if digits else None
+        # Neither the order of axes, nor that of forms, nor a sign changes what fits.
+        on_axes = sorted(
+            (tuple(sorted(tuple(map(abs, cut(f))) for f in forms[a])), rooms[a]) for a in own
+        )
         group = Group(
-            tuple(tuple(cut(f) for f in forms[a]) for a in own),
-            tuple(rooms[a] for a in own),
+            tuple(forms for forms, _ in on_axes),
+            tuple(room for _, room in on_axes),
             tuple(extents[v] for v in variables),
             tuple(whole[v] for v in variables),
             grows,

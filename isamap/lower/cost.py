@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from isamap.hw.accelerator import LINE, Accelerator, Entry
+from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
 from isamap.lower.first_pass import first_pass
@@ -28,9 +28,10 @@ from isamap.lower.nodes import (
     Setting,
     Window,
 )
-from isamap.lower.traffic import Site, Traffic, lines_of, touched_elements
+from isamap.lower.reuse import OUTSIDE, Reuse
+from isamap.lower.traffic import Site, Traffic, touched_elements
 from isamap.schedule.copied import WOVEN
-from isamap.schedule.walk import cycles_a_byte, unforeseen
+from isamap.schedule.walk import cycles_a_byte
 
 ASSUMED_SYMBOL = 256
 """Extent taken for a symbol without a value."""
@@ -62,9 +63,6 @@ SINGLE_CYCLES = 0.75
 SCATTER_CYCLES = 1.5
 """Cycles an element of any other copy."""
 
-HELD = 2 / 3
-"""The part of a cache that is taken for what it holds."""
-
 RESIDENT = 1 / 4
 """The part of a cache that one statement's data may take to be there when it begins: those of the
 other statements, and of others who share the cache, want the rest.
@@ -72,9 +70,6 @@ other statements, and of others who share the cache, want the rest.
 
 KEPT = 1 / 2
 """The part of a core's own cache that data may take to be there from the last call."""
-
-OUTSIDE = ""
-"""What stands for the outermost loop of what is in none."""
 
 ALIKE = 1.02
 """Estimates this close are taken for equal, and what caches deliver decides."""
@@ -483,7 +478,7 @@ class _Walk:
         each outermost loop."""
 
         def through(inner: float | None) -> dict[str, Traffic]:
-            asked = self._bytes_through(inner)
+            asked = Reuse(self.sites.values(), self.bytes, self.sizes, self.own).through(inner)
             if inner is not None:
                 asked[OUTSIDE] = asked.get(OUTSIDE, Traffic()) + Traffic(self._copied())
             return asked
@@ -530,146 +525,3 @@ class _Walk:
         """Return the bytes of all elements that copies read: again, they come from near."""
         read = {array: min(count, self.sizes[array]) for array, count in self.read.items()}
         return sum(count * self.bytes[array] for array, count in read.items())
-
-    def _bytes_through(self, capacity: float | None) -> dict[str, Traffic]:
-        """Return what passes into a cache of ``capacity`` (None: into registers) for each outermost
-        loop."""
-        groups: dict[tuple[tuple[str, float], ...], list[Site]] = {}
-        for site in self.sites.values():
-            if not self._stays_inside(site.array, capacity):
-                groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
-        beside: dict[str, list[tuple[tuple[str, float], ...]]] = {}
-        for loops in groups:
-            beside.setdefault(_outermost(groups[loops][0]), []).append(loops)
-        amount: dict[str, Traffic] = {}
-        for outermost, several in beside.items():
-            alone = Traffic()
-            every = [s for s in self.sites.values() if _outermost(s) == outermost]
-            for loops in several:
-                alone += self._alone(len(loops), groups[loops], every, capacity)
-            if outermost != OUTSIDE and len(several) > 1 and capacity is not None:
-                together = self._in_rounds(every, capacity)
-                alone = alone if together is None or alone.bytes <= together.bytes else together
-            amount[outermost] = alone
-        return amount
-
-    def _stays_inside(self, array: str, capacity: float | None) -> bool:
-        """Return whether an array is made in a call and does not leave a cache of ``capacity``."""
-        if capacity is None or array not in self.own:
-            return False
-        return self.sizes[array] * self.bytes[array] <= HELD * capacity
-
-    def _alone(
-        self, depth: int, sites: Sequence[Site], every: Sequence[Site], capacity: float | None
-    ) -> Traffic:
-        """Return what sites in the same loops ask for, beside ``every`` one in the outermost.
-
-        Of what fills more than :data:`HELD` of a cache ever more is pushed out before it is used
-        again, until none of it is left where it fills all.
-        """
-        if capacity is None:
-            return self._asked(sites, depth, stays=False, into_cache=False)
-        sure, _ = self._reused(depth, sites, every, capacity * HELD)
-        most, filled = self._reused(depth, sites, every, capacity)
-        if sure == most:
-            return self._asked(sites, *sure)
-        lost = min(max((filled / capacity - HELD) / (1 - HELD), 0.0), 1.0)
-        least = self._asked(sites, *most)
-        return least.times(1 - lost) + self._asked(sites, *sure).times(lost)
-
-    def _reused(
-        self, depth: int, sites: Sequence[Site], every: Sequence[Site], room: float
-    ) -> tuple[tuple[int, bool], float]:
-        """Return the depth from which on all that ``sites`` touch fits ``room``, whether it is
-        still there when the loop around comes to it again, and the bytes of which that is said.
-
-        Other loops inside that one touch what they need meanwhile.
-        """
-        held = 0.0
-        around = sites[0].loops
-        while depth > 0:
-            wanted = self._footprint(_beside_each_other(every, around[:depth]), depth - 1)
-            if wanted > room:
-                break
-            held = wanted
-            depth -= 1
-        inside = _beside_each_other(every, around[:depth])
-        if len(inside) == len(sites):
-            return (depth, True), held
-        wanted = self._footprint(inside, depth)
-        return (depth, wanted <= room), max(held, wanted if wanted <= room else 0.0)
-
-    def _footprint(self, sites: Sequence[Site], depth: int) -> float:
-        """Return the bytes that sites touch in the loops from ``depth`` inwards."""
-        arrays: dict[str, list[Site]] = {}
-        for site in sites:
-            arrays.setdefault(site.array, []).append(site)
-        return sum(touched_elements(own, depth) * self.bytes[a] for a, own in arrays.items())
-
-    def _asked(
-        self, sites: Sequence[Site], depth: int, stays: bool, into_cache: bool = True
-    ) -> Traffic:
-        """Return what sites ask for if what the loops from ``depth`` inwards touch comes once, and
-        ``stays`` there while loops around go on that do not move it."""
-        arrays: dict[str, list[Site]] = {}
-        for site in sites:
-            arrays.setdefault(site.array, []).append(site)
-        # What several of them touch is there already when the next one comes.
-        once = {a: _once(own, depth) for a, own in arrays.items()}
-        amount = Traffic()
-        for site in sites:
-            outside = [(n, stride) for _, n, stride in site.loops[:depth]]
-            # The innermost of the outer loops that do not move the site leave it where it is.
-            while stays and outside and not outside[-1][1]:
-                outside.pop()
-            trips = prod(n for n, _ in outside)
-            share = once[site.array] if into_cache else 1.0
-            if into_cache and site.written:
-                # A line of which something else is written before or after comes and goes twice.
-                share *= lines_of(site.run(depth) * self.bytes[site.array], LINE)
-            amount += self._walked(site, site.footprint(depth) * trips * share)
-        return amount
-
-    def _walked(self, site: Site, elements: float) -> Traffic:
-        """Return the traffic of so many elements, as a site walks through them."""
-        size = self.bytes[site.array]
-        length, beside = site.walks()
-        return Traffic(elements * size, elements * size * unforeseen(length * size, beside))
-
-    def _in_rounds(self, sites: Sequence[Site], capacity: float) -> Traffic | None:
-        """Return what loops inside one outermost loop ask for if a round's data stay.
-
-        What several of them touch in a round comes once, as the first one walks through it; None
-        if a round does not fit.
-        """
-        touched: dict[str, list[Site]] = {}
-        for site in sites:
-            touched.setdefault(site.array, []).append(site)
-        held, amount = 0.0, Traffic()
-        for array, own in touched.items():
-            elements = touched_elements(own, 1)
-            held += elements * self.bytes[array]
-            moves = any(site.loops[0][2] for site in own)
-            trips = own[0].loops[0][1] if moves else 1
-            amount += self._walked(own[0], elements * trips)
-        return amount if held <= capacity * HELD else None
-
-
-def _beside_each_other(
-    sites: Sequence[Site], loops: Sequence[tuple[str, float, int]]
-) -> list[Site]:
-    """Return the sites that are inside all of these loops."""
-    around = [(counter, count) for counter, count, _ in loops]
-    return [s for s in sites if [(c, n) for c, n, _ in s.loops[: len(around)]] == around]
-
-
-def _outermost(site: Site) -> str:
-    """Return the counter of the outermost loop around a site."""
-    return site.loops[0][0] if site.loops else OUTSIDE
-
-
-def _once(sites: Sequence[Site], depth: int) -> float:
-    """Return the part of the elements that sites ask for in the loops from ``depth`` inwards which
-    is left where each comes once."""
-    asked = sum(site.footprint(depth) for site in sites)
-    return touched_elements(sites, depth) / asked if asked else 1.0

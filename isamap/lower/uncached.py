@@ -10,10 +10,10 @@ from isamap.ir.index import product
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import accesses
-from isamap.lower.cost import HELD
 from isamap.lower.finish import KEPT, finishing
 from isamap.lower.held import held_elements
 from isamap.lower.lent import lent_places
+from isamap.lower.reuse import HELD
 from isamap.schedule.rounds import shares_of
 from isamap.schedule.schedule import Schedule, StatementSchedule
 

@@ -90,7 +90,9 @@ def fuse(
                 if excess(found.lowered, accelerator) is not None:
                     continue
                 if found.estimate.cycles > NEARLY * best.estimate.cycles:
-                    found = _finished_later(found, root, lowered)
+                    with suppress(ScheduleError):
+                        later = lowered(trial.with_results_later(root))
+                        found = later if excess(later.lowered, accelerator) is None else found
                 if found.estimate.cycles <= NEARLY * best.estimate.cycles:
                     best = found
                 break
@@ -101,18 +103,6 @@ def fuse(
         return best
     # What bypasses the caches costs what the model knows of as before.
     return replace(best, schedule=final, lowered=lower(kernel, accelerator, final, producers))
-
-
-def _finished_later(found: Fused, root: int, lowered: Callable[[Schedule], Fused]) -> Fused:
-    """Return a schedule with a statement's results finished later, or as it is if it cannot be."""
-    own = [
-        replace(one, later=True) if n == root else one
-        for n, one in enumerate(found.schedule.statements)
-    ]
-    try:
-        return lowered(Schedule(tuple(own)))
-    except ScheduleError:
-        return found
 
 
 def _forced(

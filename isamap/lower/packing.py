@@ -108,7 +108,7 @@ def _rows(layout: PackedLayout, source: Reference) -> dict[int, int]:
     """Return the dimensions that are longer than what is alive along them, and how far apart the
     elements along each lie in ``source``.
 
-    None if other elements are dead, too, or they do not lie evenly.
+    There are none where other elements are dead, too, or they do not lie evenly.
     """
     extents, block = dict(layout.extents), dict(layout.block)
     found: dict[int, int] = {}

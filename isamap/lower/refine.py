@@ -18,7 +18,7 @@ from isamap.lower.fuse import Fused
 from isamap.lower.lower import lower
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.overlap import overlapping
-from isamap.schedule.schedule import Schedule, StatementSchedule
+from isamap.schedule.schedule import StatementSchedule
 from isamap.schedule.tiled import tiled_schedules
 from isamap.schedule.treatment import Treatments
 
@@ -55,12 +55,12 @@ def refined(
         if best.estimate.may_fall:
             others += _others(own, kernel, root, accelerator, producers, threads)
         for other in others:
-            trial = tuple(other if n == root else s for n, s in enumerate(schedule.statements))
+            trial = schedule.with_statement(root, other)
             with suppress(ScheduleError):
-                lowered = lower(kernel, accelerator, Schedule(trial), producers)
+                lowered = lower(kernel, accelerator, trial, producers)
                 if excess(lowered, accelerator) is not None:
                     continue
-                found = Fused(Schedule(trial), lowered, estimate(lowered, accelerator, symbols))
+                found = Fused(trial, lowered, estimate(lowered, accelerator, symbols))
                 found = _later(found, kernel, root, accelerator, producers, symbols)
                 if found.estimate.beats(best.estimate):
                     best = found
@@ -79,10 +79,7 @@ def _later(
     own = best.schedule.statements[root]
     if not best.schedule.followers(root) or own.later:
         return best
-    later = replace(own, later=True)
-    trial = Schedule(
-        tuple(later if n == root else s for n, s in enumerate(best.schedule.statements))
-    )
+    trial = best.schedule.with_results_later(root)
     with suppress(ScheduleError):
         lowered = lower(kernel, accelerator, trial, producers)
         made = estimate(lowered, accelerator, symbols)

@@ -1,6 +1,6 @@
 """A schedule: everything that fixes the order, place and movement around the mappings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from isamap.mapping.matching import Mapping
@@ -109,6 +109,15 @@ class Schedule:
     """One schedule per statement, in the kernel's order."""
 
     statements: tuple[StatementSchedule, ...]
+
+    def with_statement(self, number: int, own: StatementSchedule) -> "Schedule":
+        """Return a schedule that differs in that of one statement."""
+        others = self.statements
+        return Schedule((*others[:number], own, *others[number + 1 :]))
+
+    def with_results_later(self, number: int) -> "Schedule":
+        """Return a schedule that finishes a statement's results later."""
+        return self.with_statement(number, replace(self.statements[number], later=True))
 
     @property
     def fused(self) -> dict[int, int]:

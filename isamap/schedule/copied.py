@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from itertools import takewhile
 from math import inf, prod
 
-from isamap.hw.accelerator import Accelerator
+from isamap.hw.accelerator import LINE, Accelerator
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access
+from isamap.mapping.fragments.fragment import Reference
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.shape import ASSUMED_EXTENT, Shape, fragments_of
 from isamap.schedule.treatment import PACKED, Treatments, by_operand, inputs, numeric
@@ -34,9 +35,12 @@ def pack_aliased(
     """Pack operands whose rows lie a multiple of 2 KiB apart and are read again and again.
 
     Such rows fall into the same few sets of a cache, which then holds almost none of them: rows
-    that a pass over the reductions takes one after the other, and those of one fragment.
+    that a pass over the reductions takes one after the other, and those of one fragment.  Fragments
+    of whole lines want each line once in a pass, and no cache to hold it for others: a product of
+    1024 x 1024 x 1024 in bf16 by tiles took 0.92 of the time without the copy.
     """
-    if not any(s.kind == "cache" for s in accelerator.storages):
+    line = max((s.line or LINE for s in accelerator.storages if s.kind == "cache"), default=0)
+    if not line:
         return chosen
     result = list(chosen)
     for n, (operand, access) in enumerate(inputs(shape.mapping)):
@@ -55,7 +59,8 @@ def pack_aliased(
             if max(shape.tile[v], extent if v in shape.reductions else 1) >= 16
         ]
         aliased = any(pitch and pitch % 2048 == 0 for pitch in pitches)
-        if aliased and treatments.cost(operand, "packed") is not None:
+        whole = _stretches(shape, reference)[0] * access.dtype.bytes >= line
+        if aliased and not whole and treatments.cost(operand, "packed") is not None:
             result[n] = "packed"
     return result
 
@@ -97,10 +102,16 @@ def _rows(
     shape: Shape, treatments: Treatments, operand: str, access: Access, kind: Treatment
 ) -> float:
     """Return how many stretches of memory a fragment comes from; infinitely many if unknown."""
-    reference = treatments.reference(operand, access, kind)
+    return _stretches(shape, treatments.reference(operand, access, kind))[1]
+
+
+def _stretches(shape: Shape, reference: Reference | None) -> tuple[int, float]:
+    """Return how many elements of a fragment follow each other in memory, and how many such
+    stretches it has; infinitely many if that is not known.
+    """
     names = () if reference is None else sorted(reference.offset.names & shape.extents.keys())
     if reference is None or not reference.offset.is_linear_in(names):
-        return inf
+        return 1, inf
     steps = (
         (abs(numeric(reference.offset.coefficient(v), ASSUMED_EXTENT)), shape.tile[v])
         for v in names
@@ -112,7 +123,7 @@ def _rows(
             length += step * (count - 1)
         else:
             rows *= count
-    return rows
+    return length, rows
 
 
 def pack_scattered(

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from itertools import takewhile
 from math import inf, prod
 
-from isamap.hw.accelerator import LINE, Accelerator
+from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access
-from isamap.mapping.fragments.fragment import Reference
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.shape import ASSUMED_EXTENT, Shape, fragments_of
 from isamap.schedule.treatment import PACKED, Treatments, by_operand, inputs, numeric
@@ -30,26 +29,15 @@ WOVEN = 8
 
 
 def pack_aliased(
-    shape: Shape,
-    block: Dict[str, int],
-    chosen: list[Treatment],
-    accelerator: Accelerator,
-    treatments: Treatments,
+    shape: Shape, chosen: list[Treatment], accelerator: Accelerator, treatments: Treatments
 ) -> list[Treatment]:
     """Pack operands whose rows lie a multiple of 2 KiB apart and are read again and again.
 
     Such rows fall into the same few sets of a cache, which then holds almost none of them: rows
-    that a pass over the reductions takes one after the other, and those of one fragment.  A
-    fragment of several whole lines wants each once in a pass, and no cache to hold it for others:
-    it is left if hardware follows all rows of a block.  A product of 1024 x 1024 x 1024 in bf16 by
-    tiles, 32 rows at a time, took 0.92 of the time so, one of 64 x 2048 x 2048, all rows at a time,
-    1.1.
+    that a pass over the reductions takes one after the other, and those of one fragment.
     """
-    caches = [s for s in accelerator.storages if s.kind == "cache"]
-    if not caches:
+    if not any(s.kind == "cache" for s in accelerator.storages):
         return chosen
-    line = max(s.line or LINE for s in caches)
-    followed = max(s.streams or 0 for s in caches)
     result = list(chosen)
     for n, (operand, access) in enumerate(inputs(shape.mapping)):
         if chosen[n] in PACKED:
@@ -67,10 +55,7 @@ def pack_aliased(
             if max(shape.tile[v], extent if v in shape.reductions else 1) >= 16
         ]
         aliased = any(pitch and pitch % 2048 == 0 for pitch in pitches)
-        length, rows = _stretches(shape, reference)
-        every = rows * prod(block[v] for v in names & block.keys() if v in shape.outputs)
-        whole = rows > 1 and length * access.dtype.bytes >= line and every <= followed
-        if aliased and not whole and treatments.cost(operand, "packed") is not None:
+        if aliased and treatments.cost(operand, "packed") is not None:
             result[n] = "packed"
     return result
 
@@ -112,16 +97,10 @@ def _rows(
     shape: Shape, treatments: Treatments, operand: str, access: Access, kind: Treatment
 ) -> float:
     """Return how many stretches of memory a fragment comes from; infinitely many if unknown."""
-    return _stretches(shape, treatments.reference(operand, access, kind))[1]
-
-
-def _stretches(shape: Shape, reference: Reference | None) -> tuple[int, float]:
-    """Return how many elements of a fragment follow each other in memory, and how many such
-    stretches it has; infinitely many if that is not known.
-    """
+    reference = treatments.reference(operand, access, kind)
     names = () if reference is None else sorted(reference.offset.names & shape.extents.keys())
     if reference is None or not reference.offset.is_linear_in(names):
-        return 1, inf
+        return inf
     steps = (
         (abs(numeric(reference.offset.coefficient(v), ASSUMED_EXTENT)), shape.tile[v])
         for v in names
@@ -133,7 +112,7 @@ def _stretches(shape: Shape, reference: Reference | None) -> tuple[int, float]:
             length += step * (count - 1)
         else:
             rows *= count
-    return length, rows
+    return rows
 
 
 def pack_scattered(

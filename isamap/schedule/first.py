@@ -68,7 +68,7 @@ def first_schedule(
     smallest = {v: 1 for v in shape.extents}
     block = smallest if rank is None else blocks[min(rank, len(blocks) - 1)]
     better = pack_reused(shape, block, chosen, treatments)
-    better = pack_aliased(shape, block, better, accelerator, treatments)
+    better = pack_aliased(shape, better, accelerator, treatments)
     order = order_outputs(shape)
     better = pack_scattered(shape, block, better, accelerator, treatments, order)
     if better != chosen:

@@ -23,7 +23,7 @@ _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     ),
     "cache": (
         frozenset({"size"}),
-        frozenset({"line", "ways", "streams", "latency", "read", "write", "prefetch"}),
+        frozenset({"line", "ways", "streams", "regional", "latency", "read", "write", "prefetch"}),
     ),
     "memory": (frozenset(), frozenset({"alignment", "latency", "read", "write", "fence"})),
     "immediate": (frozenset(), frozenset()),

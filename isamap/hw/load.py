@@ -253,6 +253,7 @@ def _storage(document: Document, name: str, model: StorageModel) -> Storage:
         line=model.line,
         ways=model.ways,
         streams=model.streams,
+        regional=model.regional,
         read=model.read,
         write=model.write,
         latency=model.latency,

@@ -230,6 +230,11 @@ class StorageModel(Model):
     streams: Count | None = Field(
         None, description="cache: walks through memory whose next lines hardware brings by itself"
     )
+    regional: bool = Field(
+        False,
+        description="cache: hardware does so in regions of memory, so that rows which lie next to "
+        "each other and are read side by side are one walk",
+    )
     read: Rate | None = Field(
         None,
         description="cache, memory: rate at which it is read; registers, scratchpad: at which "

@@ -7,13 +7,14 @@ Element copies come on top, and where units are queues what the first pass waits
 Extents that are known at run time only are taken from ``symbols``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
+from isamap.lower.delivery import Deliveries, beside, delivered, sums, while_coming
 from isamap.lower.first_pass import first_pass
 from isamap.lower.nodes import (
     Call,
@@ -29,9 +30,8 @@ from isamap.lower.nodes import (
     Window,
 )
 from isamap.lower.reuse import OUTSIDE, Reuse
-from isamap.lower.traffic import Site, Traffic, touched_elements
+from isamap.lower.traffic import Coming, Site, Traffic, touched_elements
 from isamap.schedule.copied import WOVEN
-from isamap.schedule.walk import cycles_a_byte
 
 ASSUMED_SYMBOL = 256
 """Extent taken for a symbol without a value."""
@@ -62,14 +62,6 @@ SINGLE_CYCLES = 0.75
 
 SCATTER_CYCLES = 1.5
 """Cycles an element of any other copy."""
-
-RESIDENT = 1 / 4
-"""The part of a cache that one statement's data may take to be there when it begins: those of the
-other statements, and of others who share the cache, want the rest.
-"""
-
-KEPT = 1 / 2
-"""The part of a core's own cache that data may take to be there from the last call."""
 
 ALIKE = 1.02
 """Estimates this close are taken for equal, and what caches deliver decides."""
@@ -201,15 +193,14 @@ def estimate_nodes(
     work = walk.nodes(nodes, ())
     parts = {**work.units, "chain": work.chain, "copies": work.copies}
     each = walk.traffic()
-    memory = _sums(each)
+    memory = sums(each)
     parts.update(memory)
     # Nests follow each other: one computes while its own data come.
     walk.nests[OUTSIDE] = walk.nests.get(OUTSIDE, 0.0) + work.copies
     cycles = 0.0
     for nest in dict.fromkeys((*walk.nests, *each)):
-        computing = walk.nests.get(nest, 0.0)
-        cycles += _beside(computing, max(each.get(nest, {}).values(), default=0.0))
-    least = _beside(work.cycles, max(walk.once().values(), default=0.0)) + work.copies
+        cycles += while_coming(walk.nests.get(nest, 0.0), each.get(nest, {}))
+    least = beside(work.cycles, max(walk.once().values(), default=0.0)) + work.copies
     start = 0.0
     if accelerator.queues is not None:
         start = max(0.0, first_pass(nodes, accelerator, walk.entries) - work.once)
@@ -217,20 +208,6 @@ def estimate_nodes(
     cached = sum(memory.values()) - memory.get(_last_level(accelerator), 0.0)
     busy = work.cycles + work.copies
     return Estimate(cycles + start, busy, cached, least + start, bound, parts, work.counts)
-
-
-def _beside(computing: float, slowest: float) -> float:
-    """Return the cycles of computing while memories deliver, a little in each other's way."""
-    return max(computing, slowest) + 0.1 * min(computing, slowest)
-
-
-def _sums(each: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Return what each memory takes for all nests."""
-    total: dict[str, float] = {}
-    for own in each.values():
-        for name, cycles in own.items():
-            total[name] = total.get(name, 0.0) + cycles
-    return total
 
 
 def _last_level(accelerator: Accelerator) -> str:
@@ -253,6 +230,8 @@ class _Walk:
         self.often = Often()
         self.read: dict[str, float] = {}  # elements that copies read of each array
         self.nests: dict[str, float] = {}  # what is computed in each outermost loop
+        self.passes: dict[str, float] = {}  # what is computed in an iteration of each loop
+        self.asked: dict[str, set[str]] = {}  # counters by which lines of an array are asked for
 
     def value(self, index: Index) -> float:
         """Return a count, with counters (of triangular loops) taken for 0."""
@@ -275,6 +254,7 @@ class _Walk:
                     trips = max(0.0, self.value(count))
                     inside = self.nodes(body, (*loops, (counter, trips)))
                     work.add(inside, trips * share)
+                    self.passes[counter] = inside.cycles
                     if not loops:
                         self.nests[counter] = inside.cycles * trips * share
                 case Copy(aside=True):
@@ -282,7 +262,10 @@ class _Walk:
                 case Copy():
                     work.copies += self._copy(node) * share
                     self._read(node, loops)
-                case Prefetch() | Guard() | Setting():
+                case Prefetch(_, buffer, offset):
+                    slots += share
+                    self.asked.setdefault(buffer, set()).update(offset.names)
+                case Guard() | Setting():
                     slots += share
         work.add(self._straight(calls, slots, bool(loops)), 1.0)
         if handed:
@@ -473,43 +456,34 @@ class _Walk:
             piece *= max(1.0, self.value(count))
         return piece
 
-    def traffic(self) -> dict[str, dict[str, float]]:
+    def traffic(self) -> Deliveries:
         """Return the cycles that each cache or memory needs to deliver what is asked of it, for
-        each outermost loop."""
+        each outermost loop and by the part of its time in which it is asked."""
+        reuse = Reuse(
+            self.sites.values(),
+            self.bytes,
+            self.sizes,
+            self.own,
+            self.passes,
+            self.asked,
+            self.accelerator.regional,
+        )
 
-        def through(inner: float | None) -> dict[str, Traffic]:
-            asked = Reuse(self.sites.values(), self.bytes, self.sizes, self.own).through(inner)
+        def through(inner: float | None) -> dict[str, Coming]:
+            asked = reuse.through(inner)
             if inner is not None:
-                asked[OUTSIDE] = asked.get(OUTSIDE, Traffic()) + Traffic(self._copied())
+                copied = Coming({1.0: Traffic(self._copied())})
+                asked[OUTSIDE] = asked.get(OUTSIDE, Coming()) + copied
             return asked
 
-        return self._delivered(through)
+        return delivered(self.accelerator, self._touched(), through)
 
     def once(self) -> dict[str, float]:
         """Return these cycles if everything comes into each cache once and stays there."""
-        whole = Traffic(self._touched())
-        return _sums(self._delivered(lambda inner: {} if inner is None else {OUTSIDE: whole}))
-
-    def _delivered(
-        self, through: Callable[[float | None], Mapping[str, Traffic]]
-    ) -> dict[str, dict[str, float]]:
-        levels = [s for s in self.accelerator.storages if s.kind in ("cache", "memory")]
-        result: dict[str, dict[str, float]] = {}
-        inner: float | None = None
-        whole = self._touched()
-        own = [float(s.size) for s in levels if s.size][:-1]  # the last cache others have, too
-        near = next((n for n, size in enumerate(own) if whole <= KEPT * size), len(levels))
-        for number, storage in enumerate(levels):
-            if storage.read is not None:
-                there = number > near  # what a nearer cache has from the last call comes from it
-                for nest, traffic in through(inner).items():
-                    # What the caches before it hold comes once, if it is not there already.
-                    waits = inner and whole > RESIDENT * inner and traffic.bytes
-                    part = traffic.unforeseen / traffic.bytes if waits else 0.0
-                    cycles = traffic.bytes * cycles_a_byte(storage, part)
-                    result.setdefault(nest, {})[storage.name] = 0.0 if there else cycles
-            inner = float(storage.size) if storage.size else inner
-        return result
+        touched = self._touched()
+        whole = {OUTSIDE: Coming({1.0: Traffic(touched)})}
+        through = delivered(self.accelerator, touched, lambda inner: {} if inner is None else whole)
+        return sums(through)
 
     def _touched(self) -> float:
         """Return the bytes of all elements that are touched."""

@@ -2,24 +2,33 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from itertools import pairwise
 from math import prod
 
 from isamap.hw.accelerator import LINE
-from isamap.lower.traffic import Site, Traffic, lines_of, touched_elements
+from isamap.lower.traffic import Coming, Site, Traffic, lines_of, touched_elements
 from isamap.schedule.walk import unforeseen
 
 HELD = 2 / 3
 """The part of a cache that is taken for what it holds."""
+
+LOOKAHEAD = 400.0
+"""Cycles before data are used in which processors begin to bring them, with what they have begun to
+do and with what they fetch ahead.
+"""
 
 OUTSIDE = ""
 """What stands for the outermost loop of what is in none."""
 
 
 class Reuse:
-    """Answers what the sites of a kernel ask of a cache.
+    """Answers what the sites of a kernel ask of a cache, and when.
 
     Elements of arrays have so many ``bytes``, and arrays so many elements, ``sizes``; their ``own``
-    ones are made in a call.
+    ones are made in a call.  One iteration of a loop takes so many cycles to compute, ``passes``.
+    Lines of arrays that are ``asked`` for ahead are so in iterations of these loops; hardware
+    that is ``regional`` takes walks that meet for one.
     """
 
     def __init__(
@@ -28,13 +37,20 @@ class Reuse:
         bytes_: Mapping[str, int],
         sizes: Mapping[str, float],
         own: AbstractSet[str],
+        passes: Mapping[str, float],
+        asked: Mapping[str, AbstractSet[str]],
+        regional: bool,
     ) -> None:
         self.sites = tuple(sites)
         self.bytes = bytes_
         self.sizes = sizes
         self.own = own
+        self.passes = passes
+        self.asked = asked
+        self.regional = regional
+        self.walks = _walks(self.sites)
 
-    def through(self, capacity: float | None) -> dict[str, Traffic]:
+    def through(self, capacity: float | None) -> dict[str, Coming]:
         """Return what passes into a cache of ``capacity`` (None: into registers) for each outermost
         loop."""
         groups: dict[tuple[tuple[str, float], ...], list[Site]] = {}
@@ -44,15 +60,16 @@ class Reuse:
         beside: dict[str, list[tuple[tuple[str, float], ...]]] = {}
         for loops in groups:
             beside.setdefault(_outermost(groups[loops][0]), []).append(loops)
-        amount: dict[str, Traffic] = {}
+        amount: dict[str, Coming] = {}
         for outermost, several in beside.items():
-            alone = Traffic()
+            alone = Coming()
             every = [s for s in self.sites if _outermost(s) == outermost]
             for loops in several:
                 alone += self._alone(len(loops), groups[loops], every, capacity)
             if outermost != OUTSIDE and len(several) > 1 and capacity is not None:
                 together = self._in_rounds(every, capacity)
-                alone = alone if together is None or alone.bytes <= together.bytes else together
+                fewer = together is not None and together.whole.bytes < alone.whole.bytes
+                alone = together if together is not None and fewer else alone
             amount[outermost] = alone
         return amount
 
@@ -64,7 +81,7 @@ class Reuse:
 
     def _alone(
         self, depth: int, sites: Sequence[Site], every: Sequence[Site], capacity: float | None
-    ) -> Traffic:
+    ) -> Coming:
         """Return what sites in the same loops ask for, beside ``every`` one in the outermost.
 
         Of what fills more than :data:`HELD` of a cache ever more is pushed out before it is used
@@ -111,7 +128,7 @@ class Reuse:
 
     def _asked(
         self, sites: Sequence[Site], depth: int, stays: bool, into_cache: bool = True
-    ) -> Traffic:
+    ) -> Coming:
         """Return what sites ask for if what the loops from ``depth`` inwards touch comes once, and
         ``stays`` there while loops around go on that do not move it."""
         arrays: dict[str, list[Site]] = {}
@@ -119,7 +136,7 @@ class Reuse:
             arrays.setdefault(site.array, []).append(site)
         # What several of them touch is there already when the next one comes.
         once = {a: _once(own, depth) for a, own in arrays.items()}
-        amount = Traffic()
+        amount = Coming()
         for site in sites:
             outside = [(n, stride) for _, n, stride in site.loops[:depth]]
             # The innermost of the outer loops that do not move the site leave it where it is.
@@ -130,16 +147,45 @@ class Reuse:
             if into_cache and site.written:
                 # A line of which something else is written before or after comes and goes twice.
                 share *= lines_of(site.run(depth) * self.bytes[site.array], LINE)
-            amount += self._walked(site, site.footprint(depth) * trips * share)
+            walked = self._walked(site, site.footprint(depth) * trips * share)
+            amount += Coming({self._during(site, len(outside)) if into_cache else 1.0: walked})
         return amount
+
+    def _during(self, site: Site, depth: int) -> float:
+        """Return the part of the time of the loops from ``depth`` inwards in which what they touch
+        comes: it is there already in all passes but the first of a loop that does not move it.
+        """
+        if site.written:
+            return 1.0  # what is stored waits aside until there is room
+        part = 1.0
+        for counter, count, stride in site.loops[depth:]:
+            moves = stride or counter in self.asked.get(site.array, ())
+            if count > 1 and not moves:
+                part *= self._begun(1 / count, self.passes.get(counter, 0.0) * count)
+        return part
+
+    def _share(self, site: Site) -> float:
+        """Return the part of an iteration of the outermost loop that a site's own loops take."""
+        part = 1.0
+        for (around, _, _), (counter, count, _) in pairwise(site.loops):
+            whole = self.passes.get(around, 0.0)
+            if whole:
+                part *= self._begun(self.passes.get(counter, 0.0) * count / whole, whole)
+        return part
+
+    def _begun(self, part: float, cycles: float) -> float:
+        """Return a part of so many cycles that begins as much earlier as processors look ahead."""
+        return min(1.0, part + LOOKAHEAD / cycles) if cycles else 1.0
 
     def _walked(self, site: Site, elements: float) -> Traffic:
         """Return the traffic of so many elements, as a site walks through them."""
         size = self.bytes[site.array]
-        length, beside = site.walks()
-        return Traffic(elements * size, elements * size * unforeseen(length * size, beside))
+        length, beside = self.walks[id(site)].walks(self.regional)
+        moved = elements * size
+        written = moved if site.written else 0.0
+        return Traffic(moved, moved * unforeseen(length * size, beside), written)
 
-    def _in_rounds(self, sites: Sequence[Site], capacity: float) -> Traffic | None:
+    def _in_rounds(self, sites: Sequence[Site], capacity: float) -> Coming | None:
         """Return what loops inside one outermost loop ask for if a round's data stay.
 
         What several of them touch in a round comes once, as the first one walks through it; None
@@ -148,14 +194,56 @@ class Reuse:
         touched: dict[str, list[Site]] = {}
         for site in sites:
             touched.setdefault(site.array, []).append(site)
-        held, amount = 0.0, Traffic()
+        held, amount = 0.0, Coming()
         for array, own in touched.items():
             elements = touched_elements(own, 1)
             held += elements * self.bytes[array]
             moves = any(site.loops[0][2] for site in own)
             trips = own[0].loops[0][1] if moves else 1
-            amount += self._walked(own[0], elements * trips)
+            amount += Coming({self._first(own): self._walked(own[0], elements * trips)})
         return amount if held <= capacity * HELD else None
+
+    def _first(self, sites: Sequence[Site]) -> float:
+        """Return the part of an iteration of the outermost loop in which one array's sites touch
+        what none has touched before."""
+        if sites[0].written:
+            return 1.0
+        known = 0.0
+        parts: dict[tuple[str, ...], float] = {}
+        for n, site in enumerate(sites):
+            touched = touched_elements(sites[: n + 1], 1)
+            if touched > known:
+                path = tuple(counter for counter, _, _ in site.loops)
+                parts[path] = max(parts.get(path, 0.0), self._share(site) * self._during(site, 1))
+            known = touched
+        return min(1.0, sum(parts.values()))
+
+
+def _walks(sites: Iterable[Site]) -> dict[int, Site]:
+    """Return for each site the one by which it walks: loops in a row that each go on where the one
+    before ends walk like one."""
+    rows: dict[object, list[Site]] = {}
+    for site in sites:
+        own = (site.array, site.loops[:-1], site.loops[-1:] and site.loops[-1][2], site.elements)
+        rows.setdefault((*own, site.span, len(site.offsets), site.written), []).append(site)
+    found: dict[int, Site] = {}
+    for row in rows.values():
+        row.sort(key=lambda site: min(site.offsets))
+        chains: list[list[Site]] = []
+        end: float | None = None
+        for site in row:
+            if end != min(site.offsets) or not site.loops:
+                chains.append([])
+            chains[-1].append(site)
+            end = min(site.offsets) + prod(site.loops[-1][1:]) if site.loops else None
+        for chain in chains:
+            whole = chain[0]
+            if len(chain) > 1:
+                counter, _, stride = whole.loops[-1]
+                count = sum(site.loops[-1][1] for site in chain)
+                whole = replace(whole, loops=(*whole.loops[:-1], (counter, count, stride)))
+            found |= {id(site): whole for site in chain}
+    return found
 
 
 def _beside_each_other(

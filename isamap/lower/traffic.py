@@ -1,7 +1,7 @@
 """Places of arrays that a loop nest touches, and the bytes that come into caches for them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import gcd, prod
 
@@ -10,17 +10,48 @@ from isamap.schedule.walk import walk
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes that come into a cache, and how many of them no hardware fetches ahead."""
+    """Bytes that come into a cache, how many of them no hardware fetches ahead, and how many go
+    back, written.
+    """
 
     bytes: float = 0.0
     unforeseen: float = 0.0
+    written: float = 0.0
 
     def __add__(self, other: "Traffic") -> "Traffic":
-        return Traffic(self.bytes + other.bytes, self.unforeseen + other.unforeseen)
+        return Traffic(
+            self.bytes + other.bytes,
+            self.unforeseen + other.unforeseen,
+            self.written + other.written,
+        )
 
     def times(self, factor: float) -> "Traffic":
         """Return the traffic of so many times as much."""
-        return Traffic(self.bytes * factor, self.unforeseen * factor)
+        return Traffic(self.bytes * factor, self.unforeseen * factor, self.written * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """Traffic by the part of the time in which it comes: 1 is all of it.
+
+    Shorter parts are taken to lie in longer ones.
+    """
+
+    during: Mapping[float, Traffic] = field(default_factory=dict)
+
+    def __add__(self, other: "Coming") -> "Coming":
+        parts = dict.fromkeys((*self.during, *other.during))
+        none = Traffic()
+        return Coming({p: self.during.get(p, none) + other.during.get(p, none) for p in parts})
+
+    def times(self, factor: float) -> "Coming":
+        """Return the traffic of so many times as much."""
+        return Coming({part: traffic.times(factor) for part, traffic in self.during.items()})
+
+    @property
+    def whole(self) -> Traffic:
+        """All of it."""
+        return sum(self.during.values(), Traffic())
 
 
 @dataclass(slots=True)
@@ -44,13 +75,21 @@ class Site:
         trips = prod(count for _, count, stride in self.loops[depth:] if stride)
         return len(self.offsets) * self.elements * trips
 
-    def walks(self) -> tuple[float, float]:
+    def walks(self, regional: bool) -> tuple[float, float]:
         """Elements that are touched one after the other before the next ones lie elsewhere, and in
-        how many places side by side.
+        how many places side by side: to hardware that is ``regional`` places that meet are one.
         """
         length, gaps = self._together()
         beside = (gaps + 1) * self.elements / self.stretch
-        return walk(length, [(n, stride) for _, n, stride in reversed(self.loops)]), beside
+        loops = [(n, stride) for _, n, stride in reversed(self.loops)]
+        alone = walk(length, loops)
+        return max(alone, walk(self.stretch, loops, self._places()) if regional else 0.0), beside
+
+    def _places(self) -> list[float]:
+        """Where stretches begin that are touched in one iteration of all loops."""
+        rows = max(1, self.elements // self.stretch)
+        apart = (self.span - self.stretch) / max(1, rows - 1)
+        return [offset + n * apart for offset in self.offsets for n in range(rows)]
 
     def _together(self) -> tuple[int, int]:
         """Elements next to each other in one iteration of all loops, and the gaps after such."""

@@ -66,6 +66,7 @@ class Flow:
     reuse: tuple[str, ...]
     steps: tuple[tuple[str, int], ...] = ()
     windows: tuple[int, int] = (1, 0)
+    regional: bool = False
 
     def passes(self, shape: Shape, block: Dict[str, int]) -> int:
         """Return how often a panel is passed; the first time it comes from far away."""
@@ -102,26 +103,34 @@ class Flow:
 
     def _walks(self, shape: Shape, block: Dict[str, int]) -> tuple[float, float]:
         """Return the bytes that a block walks before it jumps, and in how many places at a time."""
-        length, beside = self._stretch(shape, block)
+        length, rows = self._stretch(shape, block)
+        beside = prod(count for _, count in rows)
+        places = [0.0]
+        if self.regional:
+            for step, count in rows:
+                places = [place + n * step for place in places for n in range(count)]
         loops = [
             (shape.extents[v] / (block[v] * shape.tile[v]), step * block[v])
             for v, step in self.steps
         ]
-        return walk(length, loops), beside
+        return walk(length, loops, places), beside
 
-    def _stretch(self, shape: Shape, block: Dict[str, int]) -> tuple[float, float]:
-        """Return the bytes next to each other that one block has, and in how many places."""
+    def _stretch(
+        self, shape: Shape, block: Dict[str, int]
+    ) -> tuple[float, list[tuple[float, int]]]:
+        """Return the bytes next to each other that one block has, and the steps and the numbers of
+        what else it has of such."""
         length = self.bytes / prod(shape.tile[v] for v in self.names)
-        beside = 1
+        rows: list[tuple[float, int]] = []
         # From elements that are next to each other to those far apart.
         inside = [(step / shape.tile[v], block[v] * shape.tile[v]) for v, step in self.steps]
         others, apart = self.windows
         for step, count in sorted([*inside, (float(apart), others)]):
             if count > 1 and step > length:
-                beside *= count
+                rows.append((step, count))
             else:
                 length += step * (count - 1)
-        return length, beside
+        return length, rows
 
 
 def flows(
@@ -150,7 +159,9 @@ def flows(
         size = prod(shape.tile[v] for v in names) * access.dtype.bytes
         steps = _steps(shape, operand, access, chosen[n], treatments, order)
         together = _windows(shape, n, chosen, treatments) if steps else (1, 0)
-        found.append(Flow(n, operand, names, size, source, reuse, steps, together))
+        found.append(
+            Flow(n, operand, names, size, source, reuse, steps, together, accelerator.regional)
+        )
     return tuple(found)
 
 

@@ -58,8 +58,9 @@ def test_what_waits_for_a_cache_gets_loops_of_the_model() -> None:
     # Panels that the second cache holds come from beyond it more seldom.
     waits = [e.parts["l3"] for e in (result.estimate, least)]
     assert waits[0] < 0.6 * waits[1]
-    # What is left is the second cache itself, of which each block takes both operands.
-    assert result.estimate.cycles < 1.2 * result.estimate.parts["l2"]
+    # What is left is the second cache itself, of which each block takes both operands, and what it
+    # waits for while the first pass over a panel brings that from beyond.
+    assert result.estimate.cycles < 1.25 * result.estimate.parts["l2"]
     assert result.estimate.cycles < least.cycles
     (own,) = result.schedule.statements
     names = [level.variable for level in own.levels]

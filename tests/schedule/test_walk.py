@@ -6,7 +6,14 @@ from fractions import Fraction
 import pytest
 
 from isamap.hw.accelerator import Storage
-from isamap.schedule.walk import FOLLOWED, IN_FLIGHT, cycles_a_byte, unforeseen, walk
+from isamap.pipeline.source import load_hardware
+from isamap.schedule.walk import (
+    FOLLOWED,
+    IN_FLIGHT,
+    cycles_a_byte,
+    unforeseen,
+    walk,
+)
 
 MEMORY = Storage("memory", "memory", read=Fraction(10), latency=Fraction(320))
 
@@ -18,6 +25,21 @@ def test_a_walk_goes_on_where_steps_meet() -> None:
     assert walk(16, [(62, 16), (5, 4000)]) == 992
     # Two rows leave out as much as they touch.
     assert walk(16, [(64, 16), (5, 2048)]) == 1024
+
+
+def test_walks_side_by_side_are_one_once_they_meet() -> None:
+    # Four rows side by side, 1000 apart, which 62 steps walk: then the next four.
+    rows = [1000 * n for n in range(4)]
+    assert walk(16, [(62, 16), (5, 4000)], rows) == 992 + 3000 + 4 * 4000
+    # Two pairs of rows: each pair is one walk, and the next begins elsewhere.
+    assert walk(16, [(62, 16), (5, 40000)], [0, 1000, 20000, 21000]) == 1992
+    # Rows that are walked in part only do not meet.
+    assert walk(16, [(8, 16), (5, 4000)], rows) == 128
+
+
+def test_a_description_says_how_hardware_looks_ahead() -> None:
+    assert load_hardware("x86_amx").regional
+    assert not load_hardware("x86_avx512").regional
 
 
 def test_loops_that_stand_still_or_run_once_change_nothing() -> None:

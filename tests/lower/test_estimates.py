@@ -136,4 +136,4 @@ def test_what_a_call_packs_does_not_come_from_memory() -> None:
     )
     other = estimate(replace(lowered, arrays=given_), hardware).parts["memory"]
     # The input itself comes from there, and the result goes there.
-    assert 0 < estimate(lowered, hardware).parts["memory"] < 0.95 * other
+    assert 0 < estimate(lowered, hardware).parts["memory"] < 0.98 * other

@@ -124,8 +124,8 @@ def test_fragments_that_are_ragged_cost_more_where_there_are_some() -> None:
 def test_what_a_call_packs_does_not_come_from_memory() -> None:
     hardware = load_hardware("x86_amx")
     text = """kernel first {
-      in X : bf16[1024, 1024, 3] pad 0  const F : bf16[7, 7, 3, 64]  local S : f32[512, 512, 64]
-      out Y : bf16[512, 512, 64]
+      in X : bf16[1024, 1024, 3] pad 0  const F : bf16[7, 7, 3, 32]  local S : f32[512, 512, 32]
+      out Y : bf16[512, 512, 32]
       S[p, q, k] += f32(X[2*p + r - 3, 2*q + t - 3, c]) * f32(F[r, t, c, k])
       Y[p, q, k] = bf16(S[p, q, k])
     }"""
@@ -136,4 +136,4 @@ def test_what_a_call_packs_does_not_come_from_memory() -> None:
     )
     other = estimate(replace(lowered, arrays=given_), hardware).parts["memory"]
     # The input itself comes from there, and the result goes there.
-    assert 0 < estimate(lowered, hardware).parts["memory"] < 0.98 * other
+    assert 0 < estimate(lowered, hardware).parts["memory"] < 0.95 * other

@@ -104,15 +104,16 @@ def test_loops_beside_each_other_share_a_cache() -> None:
 
 def test_caches_lose_ever_more_of_what_does_not_fit() -> None:
     # A panel of so many rows of 16 columns beside 16 rows, from half of 48 KiB to more than all.
+    # The second cache keeps all operands.
     schedule = parse_schedule(
         Source("near", "schedule layer {\n S {\n loops k/16, p/16, c/32\n }\n }")
     )
     traffic = []
     for depth in range(384, 1024, 64):
         found = map_kernel(
-            layer(1568, depth, 32), load_hardware("x86_amx"), Options(schedule=schedule)
+            layer(416, depth, 32), load_hardware("x86_amx"), Options(schedule=schedule)
         )
         traffic.append(found.estimate.parts["l2"] / depth)
     steps = [after / before for before, after in pairwise(traffic)]
     assert all(0.95 < step < 1.25 for step in steps)
-    assert traffic[-1] > 1.7 * traffic[0]
+    assert traffic[-1] > 1.8 * traffic[0]

@@ -39,10 +39,10 @@ class Storage:
     cycle at which a cache or memory is read and written by what is nearer, and at which registers
     and scratchpads are filled and emptied; ``latency`` is in cycles.  Storages are ordered from the
     nearest to the farthest.  A set of a cache holds ``ways`` lines of ``line`` bytes, and hardware
-    brings by itself what so many ``streams`` through memory will need; to
-    ``regional`` hardware walks that meet are one.  ``prefetch`` is the C template
-    that brings the line at ``{address}``, an unsigned integer, into a cache.  ``fence`` is the C
-    text after which other threads see what was written to a memory past the caches.
+    brings by itself what so many ``streams`` through memory will need; to ``regional`` hardware
+    walks that meet are one.  ``prefetch`` is the C template that brings the line at ``{address}``,
+    an unsigned integer, into a cache.  ``fence`` is the C text after which other threads see what
+    was written to a memory past the caches.
 
     C text that code with registers of the storage needs: ``permit`` is an expression, looked at
     once in each call, that is 0 where they cannot be used; ``enter`` and ``leave`` are statements

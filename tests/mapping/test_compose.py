@@ -412,7 +412,9 @@ def test_sums_in_turn_go_over_equal_axes(tmp_path: Path) -> None:
         simulate(kernel(text), other)
 
 
-@pytest.mark.parametrize(("sizes", "threads"), [("M = 13, N = 21, K = 37", 1), ("M, N, K = 256", 2)])
+@pytest.mark.parametrize(
+    ("sizes", "threads"), [("M = 13, N = 21, K = 37", 1), ("M, N, K = 256", 2)]
+)
 def test_shipped_route_runs(sizes: str, threads: int) -> None:
     hardware = load_hardware("x86_avx2")
     if missing := runnable(hardware):

@@ -50,7 +50,7 @@ def by_rules(result: Result, kernel: Kernel) -> Schedule:
 
 
 def test_what_waits_for_a_cache_gets_loops_of_the_model() -> None:
-    result, kernel = mapped(2048, 2048, 2048), bind_extents(product(2048, 2048, 2048))
+    result, kernel = mapped(2048, 4096, 1024), bind_extents(product(2048, 4096, 1024))
     hardware = load_hardware(HW)
     ruled = by_rules(result, kernel)
     least = estimate(lower(kernel, hardware, ruled, Producers(hardware)), hardware)
@@ -60,7 +60,7 @@ def test_what_waits_for_a_cache_gets_loops_of_the_model() -> None:
     assert waits[0] < 0.6 * waits[1]
     # What is left is the second cache itself, of which each block takes both operands, and what it
     # waits for while the first pass over a panel brings that from beyond.
-    assert result.estimate.cycles < 1.25 * result.estimate.parts["l2"]
+    assert result.estimate.cycles < 1.2 * result.estimate.parts["l2"]
     assert result.estimate.cycles < least.cycles
     (own,) = result.schedule.statements
     names = [level.variable for level in own.levels]

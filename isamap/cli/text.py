@@ -191,12 +191,16 @@ def _estimate_lines(report: Report) -> list[str]:
     shared = any(level.parallel for own in result.schedule.statements for level in own.levels)
     gigahertz = float(result.accelerator.clock) / 1e9
     text = (
-        f"estimate  {short(estimate.cycles)} cycles{' of one core' * shared}, "
+        f"estimate  {short(estimate.cycles)} cycles{_cores(result.threads) * shared}, "
         f"{duration(seconds)} at {gigahertz:.3g} GHz, bound by {estimate.bound_by}"
     )
     if result.symbols:
         text += f", for {_sizes(result.symbols)}"
     return wrap(text, "", " " * 10)
+
+
+def _cores(threads: int) -> str:
+    return " on one core" if threads == 1 else f" on {threads} cores"
 
 
 def _prepared_lines(report: Report) -> list[str]:

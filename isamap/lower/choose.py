@@ -252,12 +252,12 @@ def alternatives(
             continue
         scheduled += 1
         best = min(best, cycles)
-        made = estimate(lowered, accelerator, symbols)
+        made = estimate(lowered, accelerator, symbols, threads)
         wide = spread(schedule, {buffer.name: buffer for buffer in alone.buffers})
         known = ranked.treatments
         own = Alternative(mapping, schedule, made, spread=wide, treatments=known, saved=saved)
-        own = _bordered(own, alone, accelerator, producers, symbols)
-        found.append(_overlapping(own, kernel, alone, accelerator, producers, symbols))
+        own = _bordered(own, alone, accelerator, producers, symbols, threads)
+        found.append(_overlapping(own, kernel, alone, accelerator, producers, symbols, threads))
     if not scheduled and may_take(kernel, number):
         found = [replace(a, schedule=schedule_within(a.mapping)) for a in found]
     return tuple(found)
@@ -293,7 +293,7 @@ def _retiled(
         if least * WAITING >= min(made.cycles, best) and not made.may_fall:
             continue
         tiled = tiled_schedules(start.schedule, accelerator, alone, start.treatments, threads)
-        result[n] = _best_of(start, tiled, kernel, alone, accelerator, producers, symbols)
+        result[n] = _best_of(start, tiled, kernel, alone, accelerator, producers, symbols, threads)
         best = min(best, (result[n].estimate or made).cycles)
     winner = by_preference(result)[0]
     for n, other in enumerate(result):
@@ -303,7 +303,9 @@ def _retiled(
         if other.schedule and more and same:
             alike = replace(winner, mapping=other.mapping)
             with suppress(ScheduleError):
-                result[n] = _best_of(other, [alike], kernel, alone, accelerator, producers, symbols)
+                result[n] = _best_of(
+                    other, [alike], kernel, alone, accelerator, producers, symbols, threads
+                )
     return tuple(result)
 
 
@@ -318,6 +320,7 @@ def _bordered(
     accelerator: Accelerator,
     producers: Producers,
     symbols: Mapping[str, int] | None,
+    threads: int,
 ) -> Alternative:
     """Return an alternative with what is padded bordered, if that keeps the units less busy.
 
@@ -328,7 +331,7 @@ def _bordered(
     assert start.treatments is not None
     for schedule in bordered(start.schedule, start.treatments):
         lowered = lower(alone, accelerator, Schedule((schedule,)), producers, saved=start.saved)
-        made = estimate(lowered, accelerator, symbols)
+        made = estimate(lowered, accelerator, symbols, threads)
         is_fast = made.busy < start.estimate.busy and made.cycles < ALIKE * start.estimate.cycles
         if is_fast and excess(lowered, accelerator) is None:
             return replace(start, schedule=schedule, estimate=made)
@@ -342,6 +345,7 @@ def _overlapping(
     accelerator: Accelerator,
     producers: Producers,
     symbols: Mapping[str, int] | None,
+    threads: int,
 ) -> Alternative:
     """Return an alternative whose tails begin earlier, if the units are less busy then, or as it
     is.
@@ -356,7 +360,7 @@ def _overlapping(
         return start
     with suppress(ScheduleError):
         lowered = lower(alone, accelerator, Schedule((schedule,)), producers, saved=start.saved)
-        made = estimate(lowered, accelerator, symbols)
+        made = estimate(lowered, accelerator, symbols, threads)
         is_fast = made.busy * NEARLY < start.estimate.busy
         is_fast = is_fast and made.cycles < ALIKE * start.estimate.cycles
         if is_fast and excess(lowered, accelerator) is None:
@@ -372,6 +376,7 @@ def _best_of(
     accelerator: Accelerator,
     producers: Producers,
     symbols: Mapping[str, int] | None,
+    threads: int,
 ) -> Alternative:
     """Return an alternative with the schedule that has the lowest estimate, or as it is.
 
@@ -384,9 +389,9 @@ def _best_of(
         lowered = lower(alone, accelerator, Schedule((schedule,)), producers, saved=start.saved)
         if excess(lowered, accelerator) is not None:
             continue
-        made = estimate(lowered, accelerator, symbols)
+        made = estimate(lowered, accelerator, symbols, threads)
         found = replace(start, schedule=schedule, estimate=made)
-        found = _overlapping(found, kernel, alone, accelerator, producers, symbols)
+        found = _overlapping(found, kernel, alone, accelerator, producers, symbols, threads)
         assert found.estimate is not None
         if best.estimate is None or found.estimate.beats(best.estimate):
             best = found

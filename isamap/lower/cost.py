@@ -4,18 +4,22 @@ The model walks the loop nest once.  An innermost body takes the longest of its 
 issue slots, and the chain of dependent updates of one register.  Each array's traffic into a cache
 level is the footprint of the deepest loops that fit two thirds of it, times the iterations outside.
 Element copies come on top, and where units are queues what the first pass waits for (``first.py``).
+Where threads share loops it is the longest part of them that counts, and what they hand over to
+each other comes through the last cache (``handed.py``).
 Extents that are known at run time only are taken from ``symbols``.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
+from functools import cached_property
+from math import ceil, prod
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
 from isamap.lower.delivery import Deliveries, beside, delivered, sums, while_coming
 from isamap.lower.first_pass import first_pass
+from isamap.lower.handed import handed
 from isamap.lower.nodes import (
     Call,
     Copy,
@@ -32,6 +36,7 @@ from isamap.lower.nodes import (
 from isamap.lower.reuse import OUTSIDE, Reuse
 from isamap.lower.traffic import Coming, Site, Traffic, touched_elements
 from isamap.schedule.copied import WOVEN
+from isamap.schedule.walk import cycles_a_byte
 
 ASSUMED_SYMBOL = 256
 """Extent taken for a symbol without a value."""
@@ -72,6 +77,9 @@ NEARLY = 1.02
 CLOSE, LIGHTER = 1.1, 1.2
 """Estimates this close are taken for equal, too, where one has so much less to do meanwhile."""
 
+MEETING = 300.0
+"""Cycles after which threads go on that have shared a loop (``benchmarks/threads.py``)."""
+
 WAITING = 1.2
 """How much longer than it must a kernel waits for caches before other loops are looked for."""
 
@@ -81,11 +89,13 @@ BESIDES = 1.75
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Cycles of one core, what bounds them, and the parts: units, 'chain', storages, 'copies'.
+    """Cycles of a core, what bounds them, and the parts: units, 'chain', storages, 'copies', and
+    'threads' (that it waits for what those of others have written).
 
-    ``busy`` are the cycles that are left if caches and memory deliver at once, ``cached`` those
-    that caches take to deliver.  In ``least`` cycles the same calls are done if everything moves
-    once only; no order of their loops takes fewer.
+    The core is the one that has most to do, of those of all threads.  ``busy`` are the cycles that
+    are left if caches and memory deliver at once, ``cached`` those that caches take to deliver.  In
+    ``least`` cycles the same calls are done if everything moves once only; no order of their loops
+    takes fewer.
     """
 
     cycles: float
@@ -164,14 +174,17 @@ class _Work:
 
 
 def estimate(
-    lowered: LoweredKernel, accelerator: Accelerator, symbols: Mapping[str, int] | None = None
+    lowered: LoweredKernel,
+    accelerator: Accelerator,
+    symbols: Mapping[str, int] | None = None,
+    threads: int = 1,
 ) -> Estimate:
-    """Return the estimated cycles of a call of a lowered kernel on one core.
+    """Return the estimated cycles of a call of a lowered kernel by so many threads, each on a core.
 
     What is prepared ahead is not counted: :func:`estimate_ahead` does that.
     """
     values = {name: ASSUMED_SYMBOL for name in lowered.symbols} | dict(symbols or {})
-    return estimate_nodes(lowered.body, lowered, accelerator, values)
+    return estimate_nodes(lowered.body, lowered, accelerator, values, threads)
 
 
 def estimate_ahead(
@@ -187,17 +200,21 @@ def estimate_nodes(
     lowered: LoweredKernel,
     accelerator: Accelerator,
     values: Mapping[str, int],
+    threads: int = 1,
 ) -> Estimate:
     """Return the estimate of some nodes of a lowered kernel."""
-    walk = _Walk(lowered, accelerator, values)
+    walk = _Walk(lowered, accelerator, values, threads)
     work = walk.nodes(nodes, ())
     parts = {**work.units, "chain": work.chain, "copies": work.copies}
     each = walk.traffic()
     memory = sums(each)
     parts.update(memory)
+    waits = walk.handed()
+    if waits:
+        parts["threads"] = waits
     # Nests follow each other: one computes while its own data come.
     walk.nests[OUTSIDE] = walk.nests.get(OUTSIDE, 0.0) + work.copies
-    cycles = 0.0
+    cycles = waits
     for nest in dict.fromkeys((*walk.nests, *each)):
         cycles += while_coming(walk.nests.get(nest, 0.0), each.get(nest, {}))
     least = beside(work.cycles, max(walk.once().values(), default=0.0)) + work.copies
@@ -216,10 +233,18 @@ def _last_level(accelerator: Accelerator) -> str:
 
 class _Walk:
     def __init__(
-        self, lowered: LoweredKernel, accelerator: Accelerator, values: Mapping[str, int]
+        self,
+        lowered: LoweredKernel,
+        accelerator: Accelerator,
+        values: Mapping[str, int],
+        threads: int,
     ) -> None:
         self.accelerator = accelerator
         self.values = values
+        self.threads = threads
+        self.team: dict[str, float] = {}  # iterations of the loops that threads share
+        self.common = {a.name for a in lowered.arrays if a.role == "local" and not a.private}
+        self.copied: list[Site] = []  # what copies touch of what all threads have in common
         self.entries: dict[str, Entry] = {e.name: e for e in accelerator.entries}
         self.pads = {s.name: s.kind == "scratchpad" for s in accelerator.storages}
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
@@ -238,6 +263,14 @@ class _Walk:
         names = {name: self.values.get(name, 0) for name in index.names}
         return float(index.evaluate(names, lambda *_: 0))
 
+    def _shared(self, loops: Loops) -> bool:
+        """Return whether threads share one of some loops."""
+        return any(counter in self.team for counter, _ in loops)
+
+    def _own(self, counter: str, trips: float) -> float:
+        """Return the iterations of a loop that the thread does which does most."""
+        return float(ceil(trips / self.threads)) if counter in self.team else trips
+
     def nodes(self, nodes: Sequence[Node], loops: tuple[tuple[str, float], ...]) -> _Work:
         work = _Work()
         calls: list[tuple[Call, float]] = []
@@ -250,13 +283,17 @@ class _Walk:
                 case Call():
                     (handed if number in old else calls).append((node, share))
                     self._windows(node, loops)
-                case Loop(counter, count, body, _):
+                case Loop(counter, count, body, parallel):
                     trips = max(0.0, self.value(count))
+                    if parallel and self.threads > 1 and not self._shared(loops):
+                        self.team[counter] = trips
+                        work.cycles += MEETING * share
                     inside = self.nodes(body, (*loops, (counter, trips)))
-                    work.add(inside, trips * share)
+                    own = self._own(counter, trips) * share
+                    work.add(inside, own)
                     self.passes[counter] = inside.cycles
                     if not loops:
-                        self.nests[counter] = inside.cycles * trips * share
+                        self.nests[counter] = inside.cycles * own
                 case Copy(aside=True):
                     work.cycles += self._aside(node) * share
                 case Copy():
@@ -401,12 +438,16 @@ class _Walk:
             for pitch, n in sorted((abs(p), n) for n, p in zip(counts, pitches, strict=True)):
                 stretch += pitch * (n - 1) if pitch <= stretch else 0
             names = {c for c, _ in loops}
-            strides = tuple((c, n, int(self.value(place.offset.coefficient(c)))) for c, n in loops)
+            strides = self._strides(place.offset, loops)
             rest = int(self.value(place.offset.substitute(dict.fromkeys(names, 0))))
             written = operand.role != "in"
             key = (place.buffer, strides, elements, span, stretch, written)
             new = Site(place.buffer, strides, set(), elements, span, stretch, written)
             self.sites.setdefault(key, new).offsets.add(rest)
+
+    def _strides(self, offset: Index, loops: Loops) -> tuple[tuple[str, float, int], ...]:
+        """Return a thread's iterations of some loops and what each moves an offset by."""
+        return tuple((c, self._own(c, n), int(self.value(offset.coefficient(c)))) for c, n in loops)
 
     def _known(self, extent: Index, call: Call) -> int:
         """Return an extent or a pitch of an instruction in a call."""
@@ -433,9 +474,22 @@ class _Walk:
         return elements * (size / WEAVE_BYTES if long else SINGLE_CYCLES)
 
     def _read(self, copy: Copy, loops: Loops) -> None:
-        """Take note of what a copy reads, in loops around it."""
+        """Take note of what a copy reads, in loops around it, and hands over to other threads."""
+        if self.threads > 1:
+            every = (*loops, *((c, max(0.0, self.value(n))) for c, n in copy.counters))
+            for array, offset in (
+                (copy.target, copy.target_offset),
+                (
+                    copy.source,
+                    copy.source_offset,
+                ),
+            ):
+                if array in self.common:
+                    strides = self._strides(offset, every)
+                    written = array == copy.target
+                    self.copied.append(Site(array, strides, {0}, 1, 1, 1, written))
         if copy.source is not None:
-            trips = prod(count for _, count in loops)
+            trips = prod(self._own(*loop) for loop in loops)
             read = prod(max(0.0, self.value(count)) for _, count in copy.counters) * trips
             self.read[copy.source] = self.read.get(copy.source, 0.0) + read
 
@@ -459,37 +513,71 @@ class _Walk:
     def traffic(self) -> Deliveries:
         """Return the cycles that each cache or memory needs to deliver what is asked of it, for
         each outermost loop and by the part of its time in which it is asked."""
-        reuse = Reuse(
-            self.sites.values(),
-            self.bytes,
-            self.sizes,
-            self.own,
-            self.passes,
-            self.asked,
-            self.accelerator.regional,
-        )
 
         def through(inner: float | None) -> dict[str, Coming]:
-            asked = reuse.through(inner)
+            asked = self.reuse.through(inner)
             if inner is not None:
                 copied = Coming({1.0: Traffic(self._copied())})
                 asked[OUTSIDE] = asked.get(OUTSIDE, Coming()) + copied
             return asked
 
-        return delivered(self.accelerator, self._touched(), through)
+        whole, all_threads = self._touched(), self._touched(self.team)
+        return delivered(self.accelerator, whole, all_threads, through)
+
+    def handed(self) -> float:
+        """Return the cycles for which a thread waits for what others have in their caches: the last
+        one delivers it."""
+        caches = [s for s in self.accelerator.storages if s.kind == "cache" and s.size]
+        if not self.team or len(caches) < 2 or caches[-1].read is None:
+            return 0.0
+        own = float(caches[-2].size or 0)
+        got = handed(self.reuse, self.copied, self.team, self.threads, own)
+        part = got.unforeseen / got.bytes if got.bytes else 0.0
+        return got.bytes * cycles_a_byte(caches[-1], part)
+
+    @cached_property
+    def reuse(self) -> Reuse:
+        """What instructions touch in all nodes that were walked through."""
+        return Reuse(
+            self.sites.values(),
+            self.bytes,
+            self._parts(),
+            self.own,
+            self.passes,
+            self.asked,
+            self.accelerator.regional,
+            self.common,
+        )
+
+    def _parts(self) -> Mapping[str, float]:
+        """Return the elements of each array that a thread may touch."""
+        arrays: dict[str, list[Site]] = {}
+        for site in (*self.sites.values(), *self.copied) if self.team else ():
+            arrays.setdefault(site.array, []).append(site)
+        return self.sizes | {
+            array: min(self.sizes[array], touched_elements(own, 0))
+            for array, own in arrays.items()
+            if array in self.common
+        }
 
     def once(self) -> dict[str, float]:
         """Return these cycles if everything comes into each cache once and stays there."""
         touched = self._touched()
         whole = {OUTSIDE: Coming({1.0: Traffic(touched)})}
-        through = delivered(self.accelerator, touched, lambda inner: {} if inner is None else whole)
-        return sums(through)
+        each = delivered(
+            self.accelerator,
+            touched,
+            self._touched(self.team),
+            lambda inner: {} if inner is None else whole,
+        )
+        return sums(each)
 
-    def _touched(self) -> float:
-        """Return the bytes of all elements that are touched."""
+    def _touched(self, team: Mapping[str, float] | None = None) -> float:
+        """Return the bytes of all elements that a thread touches, or all threads of a ``team``."""
         arrays: dict[str, list[Site]] = {}
         for site in self.sites.values():
-            arrays.setdefault(site.array, []).append(site)
+            loops = tuple((c, (team or {}).get(c, n), stride) for c, n, stride in site.loops)
+            arrays.setdefault(site.array, []).append(replace(site, loops=loops) if team else site)
         seen = {array: touched_elements(own, 0) for array, own in arrays.items()}
         for array, read in self.read.items():
             seen[array] = max(seen.get(array, 0.0), min(read, self.sizes[array]))

@@ -29,19 +29,21 @@ Deliveries: TypeAlias = Mapping[str, Mapping[str, Mapping[float, float]]]
 def delivered(
     accelerator: Accelerator,
     whole: float,
+    all_threads: float,
     through: Callable[[float | None], Mapping[str, Coming]],
 ) -> Deliveries:
     """Return how long caches and memory deliver.
 
-    ``whole`` bytes are touched in all; ``through`` gives what passes into a cache of a size (None:
-    into registers) for each outermost loop.  A core's own caches also take in what comes from
-    beyond them and, as more does, what is written.
+    A thread touches ``whole`` bytes, ``all_threads`` so many; ``through`` gives what passes into a
+    cache of a size (None: into registers) for each outermost loop.  A core's own caches also take
+    in what comes from beyond them and, as more does, what is written.
     """
     levels = [s for s in accelerator.storages if s.kind in ("cache", "memory")]
     sizes = [float(s.size) for s in levels if s.size]
     last = len(sizes) - 1
     rooms = [(SHARED if n == last else KEPT) * size for n, size in enumerate(sizes)]
-    near = next((n for n, room in enumerate(rooms) if whole <= room), len(levels))
+    touched = [all_threads if n == last else whole for n in range(len(rooms))]
+    near = next((n for n, room in enumerate(rooms) if touched[n] <= room), len(levels))
     rated = [s.name for s in levels if s.read is not None]
     found: dict[str, dict[str, dict[float, float]]] = {OUTSIDE: {name: {} for name in rated}}
     inner: float | None = None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import ceil
 
 from isamap.diagnostics import ScheduleError
 from isamap.hw.accelerator import Accelerator
@@ -21,11 +22,12 @@ from isamap.lower.uncached import uncached
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Schedule, StatementSchedule
-from isamap.schedule.threads import evenness
 
 ROUNDS = (4, 1)
 """Iterations of a round that are tried beside the longest block of its statements."""
 
+LONGER = (2, 4)
+"""Rounds of a thread that are tried beside these: longer ones read less again at their borders."""
 
 NEARLY = 1.05
 """What is finished in registers may be estimated to take so much longer: it needs no memory."""
@@ -60,7 +62,7 @@ def fuse(
 
     def lowered(trial: Schedule) -> Fused:
         code = lower(kernel, accelerator, trial, producers, beginnings)
-        return Fused(trial, code, estimate(code, accelerator, symbols))
+        return Fused(trial, code, estimate(code, accelerator, symbols, threads))
 
     bound = bind_extents(kernel)
     try:
@@ -144,13 +146,10 @@ def _together(
     apart = {*statements_ahead(kernel), *settled}
     roots = [n for n, own in enumerate(best.schedule.statements) if own.within is None]
 
-    def weighed(one: Fused, root: int) -> Estimate:
-        return one.estimate.times(1 / _evenness(one.schedule, root, threads))
-
-    def trials(plain: Schedule, at: int, longest: int | None) -> list[Schedule]:
+    def trials(plain: Schedule, at: int, length: int | None) -> list[Schedule]:
         members, found = [roots[at]], []
         for number in roots[at + 1 :]:
-            trial = rounds_of(kernel, plain, [*members, number], longest)
+            trial = rounds_of(kernel, plain, [*members, number], length)
             if trial is None or apart & {*members, number}:
                 break
             members.append(number)
@@ -168,31 +167,30 @@ def _together(
                 found = lowered(trial)
             except ScheduleError:
                 break
-            if weighed(found, roots[at]).cycles < weighed(grown, roots[at]).cycles:
+            if found.estimate.cycles < grown.estimate.cycles:
                 grown = found
         count = len(grown.schedule.companions(roots[at]))
-        for longest in ROUNDS if count else ():
-            shorter = trials(best.schedule, at, longest)
-            if len(shorter) < count:
+        for length in _lengths(grown.schedule, roots[at], threads) if count else ():
+            others = trials(best.schedule, at, length)
+            if len(others) < count:
                 continue
             with suppress(ScheduleError):
-                found = lowered(shorter[count - 1])
-                if weighed(found, roots[at]).is_below(weighed(grown, roots[at])):
+                found = lowered(others[count - 1])
+                if found.estimate.is_below(grown.estimate):
                     grown = found
         best = grown
         at += 1 + len(best.schedule.companions(roots[at]))
     return best
 
 
-def _evenness(schedule: Schedule, root: int, threads: int) -> float:
-    """Return the part of the threads' time that is work if they share out rounds, else 1."""
+def _lengths(schedule: Schedule, root: int, threads: int) -> Iterator[int]:
+    """Yield the iterations of rounds that are tried beside those of a schedule."""
     own = schedule.statements[root]
-    if not schedule.companions(root) or not own.levels[0].parallel:
-        return 1.0
-    variables = own.mapping.matching.statement.variables
     first = own.levels[0]
-    length = next(v.extent.constant for v in variables if v.name == first.variable)
-    return evenness(length, first.step, threads, False) if length else 1.0
+    variables = own.mapping.matching.statement.variables
+    extent = next(v.extent.constant for v in variables if v.name == first.variable)
+    longer = [ceil(extent / (threads * rounds)) for rounds in LONGER] if extent else []
+    yield from dict.fromkeys(n for n in (*longer, *ROUNDS) if n != first.step)
 
 
 def _trials(schedule: Schedule, root: int, number: int, whole_too: bool) -> Iterator[Schedule]:

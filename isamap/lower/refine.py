@@ -43,7 +43,7 @@ def refined(
     """
     best = start
     for root in range(len(kernel.statements)):
-        best = _later(best, kernel, root, accelerator, producers, symbols)
+        best = _later(best, kernel, root, accelerator, producers, symbols, threads)
     for root in range(len(kernel.statements)):
         schedule = best.schedule
         if not schedule.followers(root) or root in schedule.rounds:
@@ -60,8 +60,8 @@ def refined(
                 lowered = lower(kernel, accelerator, trial, producers)
                 if excess(lowered, accelerator) is not None:
                     continue
-                found = Fused(trial, lowered, estimate(lowered, accelerator, symbols))
-                found = _later(found, kernel, root, accelerator, producers, symbols)
+                found = Fused(trial, lowered, estimate(lowered, accelerator, symbols, threads))
+                found = _later(found, kernel, root, accelerator, producers, symbols, threads)
                 if found.estimate.beats(best.estimate):
                     best = found
     return best
@@ -74,6 +74,7 @@ def _later(
     accelerator: Accelerator,
     producers: Producers,
     symbols: Mapping[str, int] | None,
+    threads: int,
 ) -> Fused:
     """Return a schedule that finishes a statement's results later, if units are busy for less."""
     own = best.schedule.statements[root]
@@ -82,7 +83,7 @@ def _later(
     trial = best.schedule.with_results_later(root)
     with suppress(ScheduleError):
         lowered = lower(kernel, accelerator, trial, producers)
-        made = estimate(lowered, accelerator, symbols)
+        made = estimate(lowered, accelerator, symbols, threads)
         # Caches have to deliver the same; that the first block stands apart hides it.
         gains = made.busy * SOONER < best.estimate.busy
         if gains and excess(lowered, accelerator) is None:

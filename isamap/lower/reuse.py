@@ -28,7 +28,7 @@ class Reuse:
     Elements of arrays have so many ``bytes``, and arrays so many elements, ``sizes``; their ``own``
     ones are made in a call.  One iteration of a loop takes so many cycles to compute, ``passes``.
     Lines of arrays that are ``asked`` for ahead are so in iterations of these loops; hardware
-    that is ``regional`` takes walks that meet for one.
+    that is ``regional`` takes walks that meet for one.  Threads have these arrays in ``common``.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class Reuse:
         passes: Mapping[str, float],
         asked: Mapping[str, AbstractSet[str]],
         regional: bool,
+        common: AbstractSet[str] = frozenset(),
     ) -> None:
         self.sites = tuple(sites)
         self.bytes = bytes_
@@ -48,6 +49,7 @@ class Reuse:
         self.passes = passes
         self.asked = asked
         self.regional = regional
+        self.common = common
         self.walks = _walks(self.sites)
 
     def through(self, capacity: float | None) -> dict[str, Coming]:
@@ -147,7 +149,7 @@ class Reuse:
             if into_cache and site.written:
                 # A line of which something else is written before or after comes and goes twice.
                 share *= lines_of(site.run(depth) * self.bytes[site.array], LINE)
-            walked = self._walked(site, site.footprint(depth) * trips * share)
+            walked = self.walked(site, site.footprint(depth) * trips * share)
             amount += Coming({self._during(site, len(outside)) if into_cache else 1.0: walked})
         return amount
 
@@ -177,10 +179,10 @@ class Reuse:
         """Return a part of so many cycles that begins as much earlier as processors look ahead."""
         return min(1.0, part + LOOKAHEAD / cycles) if cycles else 1.0
 
-    def _walked(self, site: Site, elements: float) -> Traffic:
+    def walked(self, site: Site, elements: float) -> Traffic:
         """Return the traffic of so many elements, as a site walks through them."""
         size = self.bytes[site.array]
-        length, beside = self.walks[id(site)].walks(self.regional)
+        length, beside = self.walks.get(id(site), site).walks(self.regional)
         moved = elements * size
         written = moved if site.written else 0.0
         return Traffic(moved, moved * unforeseen(length * size, beside), written)
@@ -200,7 +202,7 @@ class Reuse:
             held += elements * self.bytes[array]
             moves = any(site.loops[0][2] for site in own)
             trips = own[0].loops[0][1] if moves else 1
-            amount += Coming({self._first(own): self._walked(own[0], elements * trips)})
+            amount += Coming({self._first(own): self.walked(own[0], elements * trips)})
         return amount if held <= capacity * HELD else None
 
     def _first(self, sites: Sequence[Site]) -> float:

@@ -64,7 +64,7 @@ def map_kernel(
             tuning = tuned.tuning
             if tuned.best:
                 schedule, lowered = tuned.best.schedule, tuned.best.lowered
-                cost = estimate(lowered, hardware, symbols)
+                cost = estimate(lowered, hardware, symbols, options.threads)
     with clock.stage("emit"):
         c, no_c = emitted(mapped, hardware, lowered, tell)
     return Result(
@@ -82,6 +82,7 @@ def map_kernel(
         no_c,
         dict(clock.seconds),
         () if c is None else c.services,
+        options.threads,
     )
 
 

@@ -86,12 +86,12 @@ def measure_schedules(
         text = f"kernel '{kernel.name}' is not run: {way.reason}"
         raise LimitError(fail("E751", text, hint=way.hint or None))
     tell("ranking by the model")
-    model = model_of(arranged.kernel, hardware, choice, symbols, options.threads)
+    shared = 1 if way.way == "simulated" else options.threads
+    model = model_of(arranged.kernel, hardware, choice, symbols, shared)
     candidates = _chosen(model, count, options.seed)
     tell(f"measuring {len(candidates)} schedules of {kernel.name}")
     arrays = random_inputs(arranged.kernel, symbols, options.seed)
     cycles, fault = _cycles(model, candidates, arrays, options.threads, way.way)
-    shared = 1 if way.way == "simulated" else options.threads
     rows = [
         Row(changes(model, one.point), _prediction(model, one, shared, taken))
         for one, taken in zip(candidates, cycles, strict=True)

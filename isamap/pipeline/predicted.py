@@ -14,9 +14,9 @@ def predicted(result: Result, execution: Execution, threads: int) -> Prediction 
     if not cycles:
         return None
     symbols = execution.symbols or {}
-    cost = estimate(result.lowered, result.accelerator, symbols)
     # The simulator has one core.
     shared = 1 if execution.way == "simulated" else threads
+    cost = estimate(result.lowered, result.accelerator, symbols, shared)
     kernel = bind_extents(result.mapped)
     least = least_cycles(kernel, result.accelerator, result.schedule, symbols, shared)
     bound, by = (None, "") if least is None else (least.cycles, least.by)

@@ -162,11 +162,12 @@ class Preparation:
 class Result:
     """A kernel mapped on to a machine; nothing has run yet.
 
-    ``symbols`` are sizes assumed for extents without a value, for the estimate.  ``source``
-    is the C with its header; it is None, and ``no_c`` the reason, where the description makes none.
-    ``mapped`` is the kernel that was mapped: ``kernel`` itself, or what ``rewritings`` made of it,
-    with statements that are computed together as one; ``statements`` are those of ``mapped``.
-    ``services`` are the calls that the server of a served machine executes.
+    ``symbols`` are sizes assumed for extents without a value, for the estimate, which is that of a
+    call by so many ``threads``.  ``source`` is the C with its header; it is None, and ``no_c`` the
+    reason, where the description makes none.  ``mapped`` is the kernel that was mapped: ``kernel``
+    itself, or what ``rewritings`` made of it, with statements that are computed together as one;
+    ``statements`` are those of ``mapped``.  ``services`` are the calls that the server of a served
+    machine executes.
     """
 
     kernel: Kernel
@@ -183,6 +184,7 @@ class Result:
     no_c: str
     seconds: Mapping[str, float]
     services: tuple[Service, ...] = ()
+    threads: int = 1
 
     @property
     def mappings(self) -> tuple[LegalMapping, ...]:
@@ -262,8 +264,8 @@ class Execution:
 class Prediction:
     """Cycles that were predicted of a run, beside those that it took.
 
-    ``estimate`` is that of the schedule on one core.  No schedule takes less than ``bound`` on all
-    threads together, because of ``by`` (None: nothing is left to a call).  ``measured`` are those
+    ``estimate`` is that of the schedule.  No schedule takes less than ``bound`` on all threads
+    together, because of ``by`` (None: nothing is left to a call).  ``measured`` are those
     that were counted, or the seconds of a native run at the description's clock.
     """
 

@@ -138,7 +138,7 @@ def model_of(
         choice.schedule,
         choice.written,
     )
-    return Model(kernel, hardware, choices, symbols)
+    return Model(kernel, hardware, choices, symbols, threads)
 
 
 def changes(model: Model, point: tuple[int, ...]) -> tuple[str, ...]:

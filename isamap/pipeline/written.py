@@ -264,7 +264,7 @@ class Writer:
             raise _placed(error, block.span("loops", "operands", "instruction")) from None
         if (over := excess(lowered, self._hardware)) is not None:
             raise schedule_fault("E418", over, block.span("loops", "instruction"))
-        cycles = estimate(lowered, self._hardware, self._symbols)
+        cycles = estimate(lowered, self._hardware, self._symbols, self._threads)
         kept = [a for a in tried if a.mapping != own.mapping]
         made = Alternative(own.mapping, replace(own, along=None), cycles, saved=saved)
         return own, (*kept, made)
@@ -287,7 +287,7 @@ class Writer:
         saved = all(a.saved for a in tried)
         plain = Schedule((own,))
         lowered = lower(alone, self._hardware, plain, self._producers, saved=saved)
-        cycles = estimate(lowered, self._hardware, self._symbols)
+        cycles = estimate(lowered, self._hardware, self._symbols, self._threads)
         return (*tried, Alternative(own.mapping, own, cycles, saved=saved))
 
     def _alternatives(self, number: int, found: Enumeration) -> tuple[Alternative, ...]:

@@ -30,14 +30,14 @@ class Share:
 
 
 def rounds_of(
-    kernel: Kernel, schedule: Schedule, members: Sequence[int], longest: int | None = None
+    kernel: Kernel, schedule: Schedule, members: Sequence[int], length: int | None = None
 ) -> Schedule | None:
     """Return the schedule in which some statements have one outermost loop, None if none can be.
 
     ``members`` have loops of their own, the first one before the others; statements in their
-    registers come along.  ``kernel`` has its extents bound.  A round is as long as the longest
-    block of the members, or as ``longest`` (in iterations of the first) where that is less; blocks
-    become divisors of that.
+    registers come along.  ``kernel`` has its extents bound.  A round has so many iterations of the
+    first one, ``length``, or as many as the longest block of the members; blocks become divisors of
+    that.
     """
     everyone = sorted({*members, *(f for m in members for f in schedule.followers(m))})
     shares = shares_of(kernel, everyone)
@@ -47,10 +47,10 @@ def rounds_of(
     blocks = [(_block(own[n], shares[n].variable), shares[n].scale) for n in members]
     if any(block is None for block, _ in blocks):
         return None
-    step = max(ceil(block / scale) for block, scale in blocks if block is not None)
+    longest = max(ceil(block / scale) for block, scale in blocks if block is not None)
     # Every statement does whole iterations in a round.
     whole = lcm(*(scale.denominator for _, scale in blocks))
-    step = -(-min(step, longest or step) // whole) * whole
+    step = -(-(length or longest) // whole) * whole
     extents = [_variable(own[n], shares[n].variable).extent.constant for n in members]
     steps = {n: int(step * shares[n].scale) for n in members}
     if any(e is None or e < 2 * s for e, s in zip(extents, steps.values(), strict=True)):

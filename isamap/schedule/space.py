@@ -136,8 +136,8 @@ class Space:
             how = ROUNDS[assignment.get(_rounds(first), 0)]
             if how == "apart":
                 continue
-            longest = step if how == "together" else None
-            joined = rounds_of(self._kernel, result, (first, *companions), longest)
+            length = step if how == "together" else None
+            joined = rounds_of(self._kernel, result, (first, *companions), length)
             if joined is None:
                 raise _no("the blocks of the statements have no round in common")
             result = joined

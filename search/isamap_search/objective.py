@@ -40,6 +40,7 @@ class Model:
     accelerator: Accelerator
     space: Space
     symbols: Mapping[str, int]
+    threads: int = 1
     _known: dict[Point, Candidate | None] = field(default_factory=dict)
     _producers: Producers | None = None
 
@@ -82,7 +83,7 @@ class Model:
             return None
         if excess(lowered, self.accelerator):
             return None
-        cost = estimate(lowered, self.accelerator, self.symbols)
+        cost = estimate(lowered, self.accelerator, self.symbols, self.threads)
         return Candidate(point, schedule, lowered, cost.cycles, cost.parts)
 
 

@@ -104,7 +104,7 @@ def through(traffic: Traffic) -> dict[str, Coming]:
 
 
 def cycles(machine: Accelerator, whole: float, traffic: Traffic) -> dict[str, float]:
-    return sums(delivered(machine, whole, lambda _: through(traffic)))
+    return sums(delivered(machine, whole, whole, lambda _: through(traffic)))
 
 
 def rate(machine: Accelerator, name: str, kind: str) -> float:

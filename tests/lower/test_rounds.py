@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from isamap.diagnostics import ScheduleError
 from isamap.interp.run import interpret
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
+from isamap.lower.fuse import LONGER
 from isamap.lower.lower import lower
 from isamap.mapping.fragments.produce import Producers
 from isamap.pipeline.mapped import map_kernel
@@ -73,6 +75,31 @@ def test_iterations_that_do_not_go_with_the_rows_are_refused(name: str, more: in
     assert not all(holds(bound, wrong, len(before)))
     with pytest.raises(ScheduleError, match="several rounds"):
         lower(kernel, accelerator, wrong, Producers(accelerator))
+
+
+@pytest.mark.parametrize("length", [3, 4, 12, 25])
+def test_rounds_are_as_long_as_is_asked(length: int) -> None:
+    kernel, accelerator = KERNELS["centred"], load_hardware("x86_avx512")
+    apart = without_rounds(map_kernel(kernel, accelerator, Options(rewrite=())).schedule)
+    trial = rounds_of(bind_extents(kernel), apart, roots(apart), length)
+    assert trial is not None
+    assert {own.levels[0].step for own in trial.statements if own.within is None} == {length}
+    agrees(kernel, lower(kernel, accelerator, trial), accelerator, 3)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rounds_that_read_borders_again_are_longer(threads: int) -> None:
+    text = """kernel separable {
+      in X : f32[56, 56, 128] pad 0  const D : f32[3, 3, 128]  const F : f32[128, 128]
+      local T : f32[56, 56, 128]  out Y : f32[56, 56, 128]
+      T[p, q, c] += X[p + r - 1, q + t - 1, c] * D[r, t, c]
+      Y[p, q, k] += T[p, q, c] * F[c, k]
+    }"""
+    (kernel,) = parse_module(text).kernels
+    found = map_kernel(kernel, load_hardware("x86_amx"), Options(threads=threads))
+    assert found.schedule.rounds
+    # Blocks have 3 or 4 rows; two or four rounds of each thread are tried.
+    assert found.schedule.statements[0].levels[0].step in {ceil(56 / threads / n) for n in LONGER}
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -29,6 +29,9 @@ ROUNDS = (4, 1)
 LONGER = (2, 4)
 """Rounds of a thread that are tried beside these: longer ones read less again at their borders."""
 
+GAIN = 1.01
+"""What other rounds have to gain for being longer: what they hold takes more of the caches."""
+
 NEARLY = 1.05
 """What is finished in registers may be estimated to take so much longer: it needs no memory."""
 
@@ -176,7 +179,9 @@ def _together(
                 continue
             with suppress(ScheduleError):
                 found = lowered(others[count - 1])
-                if found.estimate.is_below(grown.estimate):
+                is_longer = length > grown.schedule.statements[roots[at]].levels[0].step
+                least = found.estimate.times(GAIN if is_longer else 1.0)
+                if least.is_below(grown.estimate):
                     grown = found
         best = grown
         at += 1 + len(best.schedule.companions(roots[at]))
@@ -190,7 +195,7 @@ def _lengths(schedule: Schedule, root: int, threads: int) -> Iterator[int]:
     variables = own.mapping.matching.statement.variables
     extent = next(v.extent.constant for v in variables if v.name == first.variable)
     longer = [ceil(extent / (threads * rounds)) for rounds in LONGER] if extent else []
-    yield from dict.fromkeys(n for n in (*longer, *ROUNDS) if n != first.step)
+    yield from dict.fromkeys(n for n in (*ROUNDS, *longer) if n != first.step)
 
 
 def _trials(schedule: Schedule, root: int, number: int, whole_too: bool) -> Iterator[Schedule]:

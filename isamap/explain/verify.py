@@ -13,8 +13,9 @@ from isamap.ir.nodes import Expr, Kernel, Op
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.printer import print_kernel
 from isamap.ir.statements import accesses
-from isamap.lower.choose import alternatives
+from isamap.lower.alternatives import alternatives
 from isamap.lower.grouping import group_mappings
+from isamap.lower.judge import Judge
 from isamap.mapping.compose.compose import Compositions
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.find import composed_for, enumerate_roots, enumerate_statement
@@ -126,7 +127,8 @@ class Bench:
         first = [(m,) for m in found.mappings[:TRIED]]
         for mappings in (*first, found.mappings[TRIED:]):
             some = replace(found, mappings=mappings)
-            tried = alternatives(kernel, self.machine, statement, some, 1, symbols, self.producers)
+            judge = Judge(self.machine, self.producers, symbols)
+            tried = alternatives(kernel, judge, statement, some)
             if any(a.schedule for a in tried):
                 return ""
             reasons.update(dict.fromkeys(a.reason for a in tried))

@@ -1,25 +1,22 @@
 """Whether statements take the results of earlier ones from registers: by what it is estimated."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
 
 from isamap.diagnostics import ScheduleError
-from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statements_ahead
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.begun import Beginnings
-from isamap.lower.capacity import excess
-from isamap.lower.cost import Estimate, estimate
+from isamap.lower.cost import Estimate
 from isamap.lower.finish import finishing
-from isamap.lower.lower import lower
+from isamap.lower.judge import Judge
 from isamap.lower.nodes import LoweredKernel
 from isamap.lower.uncached import uncached
-from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
@@ -47,12 +44,9 @@ class Fused:
 
 def fuse(
     kernel: Kernel,
-    accelerator: Accelerator,
+    judge: Judge,
     schedule: Schedule,
-    producers: Producers,
-    symbols: Mapping[str, int] | None = None,
     settled: AbstractSet[int] = frozenset(),
-    threads: int = 1,
 ) -> Fused:
     """Return the schedule in which statements are finished in registers where that is faster.
 
@@ -64,8 +58,8 @@ def fuse(
     beginnings = Beginnings()
 
     def lowered(trial: Schedule) -> Fused:
-        code = lower(kernel, accelerator, trial, producers, beginnings)
-        return Fused(trial, code, estimate(code, accelerator, symbols, threads))
+        code = judge.lowered(kernel, trial, beginnings=beginnings)
+        return Fused(trial, code, judge.estimate(code))
 
     bound = bind_extents(kernel)
     try:
@@ -92,22 +86,22 @@ def fuse(
                     found = lowered(trial)
                 except ScheduleError:
                     continue
-                if excess(found.lowered, accelerator) is not None:
+                if judge.excess(found.lowered) is not None:
                     continue
                 if found.estimate.cycles > NEARLY * best.estimate.cycles:
                     with suppress(ScheduleError):
                         later = lowered(trial.with_results_later(root))
-                        found = later if excess(later.lowered, accelerator) is None else found
+                        found = later if judge.excess(later.lowered) is None else found
                 if found.estimate.cycles <= NEARLY * best.estimate.cycles:
                     best = found
                 break
-    best = _together(bound, best, lowered, settled, threads)
-    waits = best.estimate.waits_for(accelerator)
-    final = uncached(bound, accelerator, best.schedule, settled, waits)
+    best = _together(bound, best, lowered, settled, judge.threads)
+    waits = best.estimate.waits_for(judge.accelerator)
+    final = uncached(bound, judge.accelerator, best.schedule, settled, waits)
     if final == best.schedule:
         return best
     # What bypasses the caches costs what the model knows of as before.
-    return replace(best, schedule=final, lowered=lower(kernel, accelerator, final, producers))
+    return replace(best, schedule=final, lowered=judge.lowered(kernel, final))
 
 
 def _forced(

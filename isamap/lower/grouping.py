@@ -8,7 +8,8 @@ from isamap.ir.ahead import weights
 from isamap.ir.nodes import Kernel
 from isamap.ir.ranges import intervals_before
 from isamap.ir.statements import bind_extents, operations, reduces
-from isamap.lower.choose import alternatives
+from isamap.lower.alternatives import alternatives
+from isamap.lower.judge import Judge
 from isamap.mapping.compose.composed import is_of
 from isamap.mapping.find import enumerate_mappings
 from isamap.mapping.fragments.produce import Producers
@@ -51,19 +52,17 @@ def plan_statements(
         found, wanted = _preferred(kernel, accelerator, enumerations, found, instruction)
     if not found:
         return Plan(kernel, (), tuple(enumerations))
-    shared = producers or Producers(accelerator)
+    judge = Judge(accelerator, producers or Producers(accelerator), symbols, threads)
     costs: dict[tuple[int, int], float] = {}
     touched = {n for group, _ in found for n in range(group.first, group.first + group.count)}
     for number, enumeration in enumerate(enumerations):
         if number in touched and enumeration.mappings and number not in wanted:
-            costs[number, 0] = _cycles(
-                kernel, accelerator, number, enumeration, threads, symbols, shared
-            )
+            costs[number, 0] = _cycles(kernel, judge, number, enumeration)
     together: dict[tuple[int, int], tuple[Group, Enumeration]] = {}
     for group, enumeration in found:
         key = group.first, group.count
         one = grouped(kernel, (group,))
-        cycles = _cycles(one, accelerator, group.first, enumeration, threads, symbols, shared)
+        cycles = _cycles(one, judge, group.first, enumeration)
         if cycles < float("inf"):
             together[key], costs[key] = (group, enumeration), cycles
     untouched = {(n, 0): 0.0 for n in range(len(enumerations)) if n not in touched}
@@ -151,17 +150,9 @@ def _useful(kernel: Kernel, group: Group, index: Needles) -> Needles | None:
     return needles(replace(index.accelerator, entries=entries))
 
 
-def _cycles(
-    kernel: Kernel,
-    accelerator: Accelerator,
-    number: int,
-    enumeration: Enumeration,
-    threads: int,
-    symbols: Mapping[str, int] | None,
-    producers: Producers,
-) -> float:
+def _cycles(kernel: Kernel, judge: Judge, number: int, enumeration: Enumeration) -> float:
     """Return the lowest estimate of a statement, weighed; infinity if it cannot be scheduled."""
-    tried = alternatives(kernel, accelerator, number, enumeration, threads, symbols, producers)
+    tried = alternatives(kernel, judge, number, enumeration)
     cycles = min((a.estimate.cycles for a in tried if a.estimate), default=float("inf"))
     return cycles * weights(kernel)[number]
 

@@ -3,20 +3,16 @@
 Alone, such a statement takes its results to memory, which may hide what its loops are worth.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from isamap.diagnostics import ScheduleError
-from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
-from isamap.lower.capacity import excess
-from isamap.lower.cost import estimate
 from isamap.lower.fuse import Fused
-from isamap.lower.lower import lower
-from isamap.mapping.fragments.produce import Producers
+from isamap.lower.judge import Judge
 from isamap.schedule.overlap import overlapping
 from isamap.schedule.schedule import StatementSchedule
 from isamap.schedule.tiled import tiled_schedules
@@ -31,10 +27,7 @@ SOONER = 1.002
 def refined(
     start: Fused,
     kernel: Kernel,
-    accelerator: Accelerator,
-    producers: Producers,
-    symbols: Mapping[str, int] | None,
-    threads: int,
+    judge: Judge,
     rivals: Sequence[Sequence[StatementSchedule]],
 ) -> Fused:
     """Return a schedule with better loops, by the estimate of the whole, or as it is.
@@ -43,7 +36,7 @@ def refined(
     """
     best = start
     for root in range(len(kernel.statements)):
-        best = _later(best, kernel, root, accelerator, producers, symbols, threads)
+        best = _later(best, kernel, root, judge)
     for root in range(len(kernel.statements)):
         schedule = best.schedule
         if not schedule.followers(root) or root in schedule.rounds:
@@ -53,15 +46,15 @@ def refined(
             continue
         others = list(rivals[root])
         if best.estimate.may_fall:
-            others += _others(own, kernel, root, accelerator, producers, threads)
+            others += _others(own, kernel, root, judge)
         for other in others:
             trial = schedule.with_statement(root, other)
             with suppress(ScheduleError):
-                lowered = lower(kernel, accelerator, trial, producers)
-                if excess(lowered, accelerator) is not None:
+                lowered = judge.lowered(kernel, trial)
+                if judge.excess(lowered) is not None:
                     continue
-                found = Fused(trial, lowered, estimate(lowered, accelerator, symbols, threads))
-                found = _later(found, kernel, root, accelerator, producers, symbols, threads)
+                found = Fused(trial, lowered, judge.estimate(lowered))
+                found = _later(found, kernel, root, judge)
                 if found.estimate.beats(best.estimate):
                     best = found
     return best
@@ -71,10 +64,7 @@ def _later(
     best: Fused,
     kernel: Kernel,
     root: int,
-    accelerator: Accelerator,
-    producers: Producers,
-    symbols: Mapping[str, int] | None,
-    threads: int,
+    judge: Judge,
 ) -> Fused:
     """Return a schedule that finishes a statement's results later, if units are busy for less."""
     own = best.schedule.statements[root]
@@ -82,11 +72,11 @@ def _later(
         return best
     trial = best.schedule.with_results_later(root)
     with suppress(ScheduleError):
-        lowered = lower(kernel, accelerator, trial, producers)
-        made = estimate(lowered, accelerator, symbols, threads)
+        lowered = judge.lowered(kernel, trial)
+        made = judge.estimate(lowered)
         # Caches have to deliver the same; that the first block stands apart hides it.
         gains = made.busy * SOONER < best.estimate.busy
-        if gains and excess(lowered, accelerator) is None:
+        if gains and judge.excess(lowered) is None:
             return Fused(trial, lowered, made)
     return best
 
@@ -95,15 +85,13 @@ def _others(
     own: StatementSchedule,
     kernel: Kernel,
     root: int,
-    accelerator: Accelerator,
-    producers: Producers,
-    threads: int,
+    judge: Judge,
 ) -> Iterator[StatementSchedule]:
     """Yield a statement's schedules with loops of the model, and with tails that overlap, too."""
     alone = bind_extents(statement_kernel(kernel, root))
     buffers = {buffer.name: buffer for buffer in alone.buffers}
-    treatments = Treatments(own.mapping, producers, buffers, alone.permissions)
-    for tiled in tiled_schedules(own, accelerator, alone, treatments, threads):
+    treatments = Treatments(own.mapping, judge.producers, buffers, alone.permissions)
+    for tiled in tiled_schedules(own, judge.accelerator, alone, treatments, judge.threads):
         other = replace(tiled, buffers=own.buffers, bypass=own.bypass, stream=own.stream)
         yield other
         if (whole := overlapping(other)) is not None:

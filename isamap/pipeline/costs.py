@@ -11,7 +11,9 @@ from isamap.ir.index import Index
 from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.ranges import Interval, intervals_before
 from isamap.ir.statements import accesses
-from isamap.lower.choose import ALIKE, Alternative, alternatives, ranking
+from isamap.lower.alternative import ALIKE, Alternative
+from isamap.lower.alternatives import alternatives, ranking
+from isamap.lower.judge import Judge
 from isamap.mapping.compose.compose import Composer
 from isamap.mapping.compose.composed import is_of
 from isamap.mapping.find import composed_for, enumerate_preferred, enumerate_statement
@@ -203,12 +205,9 @@ class Costs:
             figures = self._figures_of(kernel, number)
             tried = alternatives(
                 figures.kernel,
-                self.hardware,
+                Judge(self.hardware, self.producers, self.symbols, self.threads),
                 figures.number,
                 figures.enumeration,
-                self.threads,
-                self.symbols,
-                self.producers,
                 figures.order,
             )
             self._estimates[key] = least_estimate(tried)

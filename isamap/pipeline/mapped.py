@@ -15,7 +15,8 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statements_ahead
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
-from isamap.lower.choose import Alternative, Choice, advantage
+from isamap.lower.alternative import Alternative, advantage
+from isamap.lower.choose import Choice
 from isamap.lower.cost import estimate
 from isamap.lower.grouping import group_reasons
 from isamap.lower.nodes import LoweredKernel

@@ -8,12 +8,12 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
-from isamap.lower.capacity import excess
-from isamap.lower.choose import Alternative, Choice, alternatives, by_preference
-from isamap.lower.cost import estimate
+from isamap.lower.alternative import Alternative, by_preference
+from isamap.lower.alternatives import alternatives
+from isamap.lower.choose import Choice
 from isamap.lower.fuse import fuse
 from isamap.lower.grouping import group_mappings
-from isamap.lower.lower import lower
+from isamap.lower.judge import Judge
 from isamap.mapping.find import enumerate_preferred, enumerate_statement
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.groups import Group, covers, grouped
@@ -164,9 +164,7 @@ class Writer:
         self._kernel = kernel
         self._hardware = hardware
         self._enumerations = enumerations
-        self._threads = threads
-        self._symbols = symbols
-        self._producers = Producers(hardware)
+        self._judge = Judge(hardware, Producers(hardware), symbols, threads)
         self._namer = Sequences(kernel, hardware).name
         self._names = statement_names(kernel)
         self._tried: dict[int, tuple[Alternative, ...]] = {}
@@ -196,18 +194,10 @@ class Writer:
         settled = frozenset(n for n, block in blocks.items() if block.settled)
         schedule = Schedule(tuple(chosen))
         try:
-            whole = fuse(
-                self._kernel,
-                self._hardware,
-                schedule,
-                self._producers,
-                self._symbols,
-                settled,
-                self._threads,
-            )
+            whole = fuse(self._kernel, self._judge, schedule, settled)
         except ScheduleError as error:
             raise _placed(error, self._joint(blocks, written)) from None
-        if (over := excess(whole.lowered, self._hardware)) is not None:
+        if (over := self._judge.excess(whole.lowered)) is not None:
             raise schedule_fault("E418", over, written.kernel.span)
         for number, own in enumerate(whole.schedule.statements):
             if own.later and not whole.schedule.followers(number):
@@ -243,7 +233,7 @@ class Writer:
         alone = bind_extents(statement_kernel(self._kernel, number))
         buffers = {buffer.name: buffer for buffer in alone.buffers}
         permissions = self._kernel.permissions
-        treatments = Treatments(base.mapping, self._producers, buffers, permissions)
+        treatments = Treatments(base.mapping, self._judge.producers, buffers, permissions)
         own = resolve(block, base, treatments)
         own = replace(
             own,
@@ -256,15 +246,14 @@ class Writer:
             saved = all(a.saved for a in tried)
             for places in self._buffers(block, own):
                 own = replace(own, buffers=places)
-                plain = Schedule((replace(own, along=None),))
-                lowered = lower(alone, self._hardware, plain, self._producers, saved=saved)
-                if excess(lowered, self._hardware) is None:
+                lowered = self._judge.lowered(alone, replace(own, along=None), saved=saved)
+                if self._judge.excess(lowered) is None:
                     break
         except ScheduleError as error:
             raise _placed(error, block.span("loops", "operands", "instruction")) from None
-        if (over := excess(lowered, self._hardware)) is not None:
+        if (over := self._judge.excess(lowered)) is not None:
             raise schedule_fault("E418", over, block.span("loops", "instruction"))
-        cycles = estimate(lowered, self._hardware, self._symbols, self._threads)
+        cycles = self._judge.estimate(lowered)
         kept = [a for a in tried if a.mapping != own.mapping]
         made = Alternative(own.mapping, replace(own, along=None), cycles, saved=saved)
         return own, (*kept, made)
@@ -285,21 +274,12 @@ class Writer:
         if any(a.schedule is not None and a.mapping == own.mapping for a in tried):
             return tried
         saved = all(a.saved for a in tried)
-        plain = Schedule((own,))
-        lowered = lower(alone, self._hardware, plain, self._producers, saved=saved)
-        cycles = estimate(lowered, self._hardware, self._symbols, self._threads)
+        lowered = self._judge.lowered(alone, own, saved=saved)
+        cycles = self._judge.estimate(lowered)
         return (*tried, Alternative(own.mapping, own, cycles, saved=saved))
 
     def _alternatives(self, number: int, found: Enumeration) -> tuple[Alternative, ...]:
-        return alternatives(
-            self._kernel,
-            self._hardware,
-            number,
-            found,
-            self._threads,
-            self._symbols,
-            self._producers,
-        )
+        return alternatives(self._kernel, self._judge, number, found)
 
     def _best(
         self,

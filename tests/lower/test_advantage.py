@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from isamap.lower.choose import Alternative, advantage, by_preference
+from isamap.lower.alternative import Alternative, advantage, by_preference
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.result import Result
 from isamap.pipeline.source import load_hardware

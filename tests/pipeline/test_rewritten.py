@@ -9,7 +9,8 @@ from isamap.diagnostics import NoMappingError
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.ir.nodes import Kernel
-from isamap.lower.choose import alternatives
+from isamap.lower.alternatives import alternatives
+from isamap.lower.judge import Judge
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.needles.needles import needles
 from isamap.pipeline.candidates import Candidate
@@ -163,7 +164,7 @@ def test_estimates_are_not_below_their_floors() -> None:
         own = normal(kernel)
         costs = Costs(machine, needles(machine), {}, 1, Producers(machine))
         found = costs.mapped(own, 0)
-        tried = alternatives(own, machine, 0, found, 1, {}, costs.producers)
+        tried = alternatives(own, Judge(machine, costs.producers, {}), 0, found)
         assert found.mappings
         for one in tried:
             if one.estimate is not None:

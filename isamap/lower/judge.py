@@ -1,0 +1,48 @@
+"""What a schedule is worth: what it lowers to on a machine, whether that fits, and its estimate."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Kernel
+from isamap.lower.begun import Beginnings
+from isamap.lower.capacity import excess
+from isamap.lower.cost import Estimate, estimate
+from isamap.lower.lower import lower
+from isamap.lower.nodes import LoweredKernel
+from isamap.mapping.fragments.produce import Producers
+from isamap.schedule.schedule import Schedule, StatementSchedule
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Lowers and estimates schedules for calls by so many ``threads``.
+
+    ``symbols`` are typical values of the run-time extents; ``producers`` saves reading the
+    machine's entries again.
+    """
+
+    accelerator: Accelerator
+    producers: Producers
+    symbols: Mapping[str, int] | None = None
+    threads: int = 1
+
+    def lowered(
+        self,
+        kernel: Kernel,
+        schedule: Schedule | StatementSchedule,
+        *,
+        saved: bool = True,
+        beginnings: Beginnings | None = None,
+    ) -> LoweredKernel:
+        """Return what a schedule, or that of the only statement, lowers to: :func:`lower`."""
+        whole = schedule if isinstance(schedule, Schedule) else Schedule((schedule,))
+        return lower(kernel, self.accelerator, whole, self.producers, beginnings, saved=saved)
+
+    def excess(self, lowered: LoweredKernel) -> str | None:
+        """Return which storage a lowered kernel overflows, None if none."""
+        return excess(lowered, self.accelerator)
+
+    def estimate(self, lowered: LoweredKernel) -> Estimate:
+        """Return the estimate of a call."""
+        return estimate(lowered, self.accelerator, self.symbols, self.threads)

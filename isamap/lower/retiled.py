@@ -1,0 +1,65 @@
+"""Other loops for the mappings of a statement that could be the fastest by them."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from isamap.diagnostics import ScheduleError
+from isamap.ir.ahead import statement_kernel
+from isamap.ir.nodes import Access, Kernel
+from isamap.ir.statements import bind_extents
+from isamap.lower.alternative import ALIKE, Alternative, by_preference, covered
+from isamap.lower.cost import WAITING, Estimate
+from isamap.lower.improved import best_of
+from isamap.lower.judge import Judge
+from isamap.schedule.schedule import StatementSchedule
+from isamap.schedule.tiled import tiled_schedules
+from isamap.schedule.treatment import inputs
+
+RETILED = 2
+"""Mappings that other loops are looked for: those that could be the fastest by them."""
+
+
+def retiled(
+    kernel: Kernel, judge: Judge, number: int, found: Sequence[Alternative]
+) -> tuple[Alternative, ...]:
+    """Return alternatives, those with better loops that wait for caches and might be the best."""
+    alone = bind_extents(statement_kernel(kernel, number))
+    result = list(found)
+    known = [(a.estimate, n) for n, a in enumerate(found) if a.estimate]
+    if not known:
+        return tuple(found)
+    best = min(made.cycles for made, _ in known)
+    lowest = min(made.least for made, _ in known)
+
+    def rank(item: tuple[Estimate, int]) -> tuple[bool, int, float, int]:
+        made, n = item
+        # As for the choice itself: those that follow may not be looked at any more.
+        return made.least > ALIKE * lowest, -covered(found[n].mapping), made.least, n
+
+    for made, n in sorted(known, key=rank)[:RETILED]:
+        start, least = found[n], made.least
+        assert start.schedule is not None
+        assert start.treatments is not None
+        if least * WAITING >= min(made.cycles, best) and not made.may_fall:
+            continue
+        tiled = tiled_schedules(
+            start.schedule, judge.accelerator, alone, start.treatments, judge.threads
+        )
+        result[n] = best_of(start, tiled, kernel, alone, judge)
+        best = min(best, (result[n].estimate or made).cycles)
+    winner = by_preference(result)[0]
+    for n, other in enumerate(result):
+        # What suits an instruction suits one that does more of the statement on the same tile.
+        more = covered(other.mapping) > covered(winner.mapping)
+        same = other.mapping.tile == winner.mapping.tile and _read(other) == _read(winner)
+        if other.schedule and more and same:
+            alike = replace(winner, mapping=other.mapping)
+            with suppress(ScheduleError):
+                result[n] = best_of(other, [alike], kernel, alone, judge)
+    return tuple(result)
+
+
+def _read(found: Alternative | StatementSchedule) -> tuple[Access, ...]:
+    """Return what is brought to the instruction, in the order of a schedule's treatments."""
+    return tuple(access for _, access in inputs(found.mapping))

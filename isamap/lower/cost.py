@@ -17,6 +17,7 @@ from math import ceil, prod
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
+from isamap.lower.crowded import first_cache
 from isamap.lower.delivery import Deliveries, beside, delivered, sums, while_coming
 from isamap.lower.first_pass import first_pass
 from isamap.lower.handed import handed
@@ -547,6 +548,7 @@ class _Walk:
             self.asked,
             self.accelerator.regional,
             self.common,
+            first_cache(self.accelerator),
         )
 
     def _parts(self) -> Mapping[str, float]:

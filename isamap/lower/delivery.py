@@ -56,6 +56,8 @@ def delivered(
             for during, traffic in parts.during.items():
                 part = traffic.unforeseen / traffic.bytes if waits and traffic.bytes else 0.0
                 taken = {storage.name: traffic.bytes * cycles_a_byte(storage, part)}
+                if number == 1:
+                    taken[storage.name] += traffic.leaving
                 if 0 < number < min(near, last) and storage.write:
                     taken[storage.name] += traffic.written / float(storage.write)
                 before = levels[number - 1]

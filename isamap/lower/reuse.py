@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
-from isamap.hw.accelerator import LINE
+from isamap.hw.accelerator import LINE, Storage
+from isamap.lower.crowded import crowded
 from isamap.lower.traffic import Coming, Site, Traffic, lines_of, touched_elements
 from isamap.schedule.walk import unforeseen
 
@@ -29,6 +30,7 @@ class Reuse:
     ones are made in a call.  One iteration of a loop takes so many cycles to compute, ``passes``.
     Lines of arrays that are ``asked`` for ahead are so in iterations of these loops; hardware
     that is ``regional`` takes walks that meet for one.  Threads have these arrays in ``common``.
+    ``first`` is the first cache, if its sets are known.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Reuse:
         asked: Mapping[str, AbstractSet[str]],
         regional: bool,
         common: AbstractSet[str] = frozenset(),
+        first: Storage | None = None,
     ) -> None:
         self.sites = tuple(sites)
         self.bytes = bytes_
@@ -50,6 +53,8 @@ class Reuse:
         self.asked = asked
         self.regional = regional
         self.common = common
+        self.first = first
+        self._crowded: dict[int, float] = {}
         self.walks = _walks(self.sites)
 
     def through(self, capacity: float | None) -> dict[str, Coming]:
@@ -185,7 +190,16 @@ class Reuse:
         length, beside = self.walks.get(id(site), site).walks(self.regional)
         moved = elements * size
         written = moved if site.written else 0.0
-        return Traffic(moved, moved * unforeseen(length * size, beside), written)
+        leaving = written / LINE * self._leaving(site) if written else 0.0
+        return Traffic(moved, moved * unforeseen(length * size, beside), written, leaving)
+
+    def _leaving(self, site: Site) -> float:
+        """Return the cycles for which each line that a site stores to waits for others to leave."""
+        if self.first is None:
+            return 0.0
+        if id(site) not in self._crowded:
+            self._crowded[id(site)] = crowded(site, self.bytes[site.array], self.first)
+        return self._crowded[id(site)]
 
     def _in_rounds(self, sites: Sequence[Site], capacity: float) -> Coming | None:
         """Return what loops inside one outermost loop ask for if a round's data stay.

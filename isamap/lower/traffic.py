@@ -11,23 +11,30 @@ from isamap.schedule.walk import walk
 @dataclass(frozen=True, slots=True)
 class Traffic:
     """Bytes that come into a cache, how many of them no hardware fetches ahead, and how many go
-    back, written.
+    back, written; the cycles that these wait in the first one for others to leave.
     """
 
     bytes: float = 0.0
     unforeseen: float = 0.0
     written: float = 0.0
+    leaving: float = 0.0
 
     def __add__(self, other: "Traffic") -> "Traffic":
         return Traffic(
             self.bytes + other.bytes,
             self.unforeseen + other.unforeseen,
             self.written + other.written,
+            self.leaving + other.leaving,
         )
 
     def times(self, factor: float) -> "Traffic":
         """Return the traffic of so many times as much."""
-        return Traffic(self.bytes * factor, self.unforeseen * factor, self.written * factor)
+        return Traffic(
+            self.bytes * factor,
+            self.unforeseen * factor,
+            self.written * factor,
+            self.leaving * factor,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +90,9 @@ class Site:
         beside = (gaps + 1) * self.elements / self.stretch
         loops = [(n, stride) for _, n, stride in reversed(self.loops)]
         alone = walk(length, loops)
-        return max(alone, walk(self.stretch, loops, self._places()) if regional else 0.0), beside
+        return max(alone, walk(self.stretch, loops, self.places()) if regional else 0.0), beside
 
-    def _places(self) -> list[float]:
+    def places(self) -> list[float]:
         """Where stretches begin that are touched in one iteration of all loops."""
         rows = max(1, self.elements // self.stretch)
         apart = (self.span - self.stretch) / max(1, rows - 1)

@@ -1,0 +1,54 @@
+"""Results that are stored line by line into few sets of the first cache.
+
+A line that is stored to makes another one leave its set, changed; the next line of that set has to
+wait for it.  On a Xeon lines stored down a column take 3.6 cycles each where they fall into all 64
+sets of the first cache, as those of a row do, 6.4 where they fall into 4 and 9.2 where into 1
+(``benchmarks/columns.py``).  Lines that are read take the same everywhere.
+"""
+
+from isamap.hw.accelerator import LINE, Accelerator, Storage
+from isamap.lower.traffic import Site
+
+FOLLOWING = 8
+"""Lines in a row that are looked at, as a multiple of the ways of the cache: with more sets than that
+lines wait for little, and computing between them hides it.
+"""
+
+LEAVING = 7.5
+"""Cycles in which a line leaves for the next one; lines of other sets come meanwhile."""
+
+BESIDE = 0.4
+"""What overlaps anyway, in sets: where all lie in 1, 2, 4, 8 and 16 sets, a line took 5.5, 3.7,
+2.5, 1.2 and 0.5 cycles longer.
+"""
+
+
+def first_cache(accelerator: Accelerator) -> Storage | None:
+    """Return the cache next to the registers, None if it is not said how many ways that has."""
+    caches = [s for s in accelerator.storages if s.kind == "cache"]
+    return caches[0] if caches and caches[0].size and caches[0].ways else None
+
+
+def crowded(site: Site, size: int, cache: Storage) -> float:
+    """Return the cycles that each line takes longer which a site stores to.
+
+    Its elements have ``size`` bytes.  That is none where the cache holds all lines that follow each
+    other.
+    """
+    assert cache.size is not None
+    assert cache.ways is not None
+    line = cache.line or LINE
+    sets = max(1, cache.size // line // cache.ways)
+    wanted = FOLLOWING * cache.ways
+    each = max(1, round(site.stretch * size / line))
+    lines = [int(p) * size // line + n for p in sorted(site.places()) for n in range(each)]
+    for _, count, stride in reversed(site.loops):
+        if len(lines) >= wanted:
+            break
+        if stride and count > 1:
+            step = max(1, line // (abs(stride) * size))  # iterations that stay in a line
+            passes = range(0, min(int(count), step * (wanted // len(lines) + 1)), step)
+            lines = [first + n * stride * size // line for n in passes for first in lines]
+    stored = set(lines[:wanted])
+    used = len({number % sets for number in stored})
+    return LEAVING / (used + BESIDE) if len(stored) > cache.ways * used else 0.0

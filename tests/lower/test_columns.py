@@ -1,0 +1,64 @@
+"""Results that are stored down columns whose lines fall into few sets of the first cache."""
+
+import pytest
+
+from isamap.hw.accelerator import Storage
+from isamap.lower.crowded import BESIDE, LEAVING, crowded, first_cache
+from isamap.lower.traffic import Site
+from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.source import load_hardware
+from isamap.text.load import parse_module
+
+
+@pytest.fixture(scope="module")
+def cache() -> Storage:
+    found = first_cache(load_hardware("x86_amx"))
+    assert found is not None
+    assert (found.size, found.ways) == (48 * 1024, 12)
+    return found
+
+
+def column(pitch: int, rows: int = 128, beside: int = 1) -> Site:
+    """Return vectors of 16 elements of four bytes, so many in a row, down rows."""
+    offsets = {16 * n for n in range(beside)}
+    return Site("Y", (("c", 8, 16 * beside), ("r", rows, pitch // 4)), offsets, 16, 16, 16, True)
+
+
+@pytest.mark.parametrize(
+    ("pitch", "beside", "sets"),
+    [(4096, 1, 1), (8192, 1, 1), (4096, 4, 4), (3072, 1, 4), (2048, 1, 2), (2048, 2, 4)],
+)
+def test_lines_wait_for_those_of_their_set(
+    cache: Storage, pitch: int, beside: int, sets: int
+) -> None:
+    found = crowded(column(pitch, beside=beside), 4, cache)
+    assert found == pytest.approx(LEAVING / (sets + BESIDE))
+
+
+@pytest.mark.parametrize("pitch", [64, 3136, 4160])
+def test_lines_of_all_sets_do_not_wait(cache: Storage, pitch: int) -> None:
+    # What waits is less than a twentieth of the 3.6 cycles that any line takes.
+    assert crowded(column(pitch), 4, cache) <= LEAVING / 64 < 3.6 / 20
+
+
+def test_rows_that_the_cache_holds_do_not_wait(cache: Storage) -> None:
+    site = Site("Y", (("r", 12, 1024),), {0}, 16, 16, 16, True)
+    assert crowded(site, 4, cache) == 0
+
+
+def test_elements_of_a_line_are_one(cache: Storage) -> None:
+    along = (("r", 128.0, 4096), ("c", 4096.0, 1))
+    down = (("c", 4096.0, 1), ("r", 128.0, 4096))
+    waits = [crowded(Site("Y", one, {0}, 1, 1, 1, True), 4, cache) for one in (along, down)]
+    assert waits == [0, pytest.approx(LEAVING / (1 + BESIDE))]
+
+
+@pytest.mark.parametrize("columns", [768, 1024, 2048])
+def test_elements_are_stored_along_rows(columns: int) -> None:
+    text = f"""kernel chain {{
+      in X : f32[128, {columns}]  const A : f32[{columns}]  out Y : f32[128, {columns}]
+      Y[r, c] = X[r, c] * A[c]
+    }}"""
+    found = map_kernel(parse_module(text).kernels[0], load_hardware("x86_amx"))
+    (own,) = found.schedule.statements
+    assert own.levels[0].variable == "r"

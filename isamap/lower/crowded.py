@@ -10,8 +10,8 @@ from isamap.hw.accelerator import LINE, Accelerator, Storage
 from isamap.lower.traffic import Site
 
 FOLLOWING = 8
-"""Lines in a row that are looked at, as a multiple of the ways of the cache: lines of more sets than
-these fill wait for little, and computing between them hides it.
+"""Lines in a row that are looked at, as a multiple of the ways of the cache: those of more sets
+than these fill wait for little, and computing between them hides it.
 """
 
 LEAVING = 7.5

@@ -48,9 +48,9 @@ def handed(
             depth = max(_around_both(site, readers[0]) for site in wrote)
             times = prod(count for _, count, _ in readers[0].loops[:depth])
             elements = touched_elements(readers, depth) * times * (threads - 1) / threads
-            part = elements / sum(site.footprint(0) for site in readers)
-            for site in readers:
-                found += reuse.walked(site, part * site.footprint(0))
+            asked = sum(site.footprint(0) for site in readers)
+            for site in readers if asked else ():  # loops that are never entered ask for nothing
+                found += reuse.walked(site, elements * site.footprint(0) / asked)
         for site in sites:
             if id(site) in taken:
                 found += reuse.walked(site, site.footprint(0))

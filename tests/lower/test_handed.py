@@ -3,7 +3,7 @@
 import pytest
 
 from isamap.diagnostics import Source
-from isamap.lower.cost import MEETING, Estimate
+from isamap.lower.cost import MEETING, Estimate, estimate
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.source import load_hardware
@@ -92,3 +92,16 @@ def test_results_of_other_rows_are_handed_over() -> None:
     two = estimated(kernel, schedule.format(" parallel"), 2)
     # Of T[q, p] a thread has written half.
     assert two.parts["threads"] > 0
+
+
+def test_loops_that_are_never_entered_hand_over_nothing() -> None:
+    text = """kernel sized(N) {
+      in X : f32[N, 64]  local T : f32[N, 64]  out Y : f32[64, N]
+      T[n, c] = X[n, c] * 2
+      Y[c, n] = T[n, c] + 1
+    }"""
+    (kernel,) = parse_module(text).kernels
+    hardware = load_hardware("x86_avx512")
+    lowered = map_kernel(kernel, hardware, Options(threads=2)).lowered
+    few, many = (estimate(lowered, hardware, {"N": n}, 2) for n in (3, 4096))
+    assert 0 < few.cycles < many.cycles

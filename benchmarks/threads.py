@@ -9,12 +9,9 @@ others come at the rate of the last cache, are from here.
 
 import argparse
 import os
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
-SOURCE = Path(__file__).with_suffix(".c")
+from compiled import run
 
 
 def main() -> int:
@@ -26,11 +23,7 @@ def main() -> int:
     if len(cores) < 2:
         print("none: this process has one core", file=sys.stderr)
         return 1
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "threads"
-        flags = ["-O2", "-Wall", "-pthread"]
-        subprocess.run(["gcc", *flags, str(SOURCE), "-o", str(program)], check=True)
-        return subprocess.run([str(program), *map(str, cores)], check=False).returncode
+    return run(__file__, ("-O2", "-Wall", "-pthread"), [str(core) for core in cores])
 
 
 if __name__ == "__main__":

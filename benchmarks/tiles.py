@@ -8,12 +8,10 @@ the system has no tiles.
 
 import argparse
 import os
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
-SOURCE = Path(__file__).with_suffix(".c")
+from compiled import run
+
 FLAGS = (
     "-O2", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512bf16", "-mbmi2", "-mamx-tile",
     "-mamx-bf16",
@@ -25,11 +23,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--core", type=int, default=min(os.sched_getaffinity(0)))
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "tiles"
-        subprocess.run(["gcc", *FLAGS, str(SOURCE), "-o", str(program)], check=True)
-        os.sched_setaffinity(0, {given.core})
-        return subprocess.run([str(program)], check=False).returncode
+    os.sched_setaffinity(0, {given.core})
+    return run(__file__, FLAGS)
 
 
 if __name__ == "__main__":

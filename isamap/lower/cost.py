@@ -3,10 +3,10 @@
 The model walks the loop nest once.  An innermost body takes the longest of its units' work, its
 issue slots, and the chain of dependent updates of one register.  Each array's traffic into a cache
 level is the footprint of the deepest loops that fit two thirds of it, times the iterations outside.
-Element copies come on top, and where units are queues what the first pass waits for (``first.py``).
-Where threads share loops it is the longest part of them that counts, and what they hand over to
-each other comes through the last cache (``handed.py``).
-Extents that are known at run time only are taken from ``symbols``.
+Element copies come on top (``copying.py``), and where units are queues what the first pass waits
+for (``first_pass.py``).  Where threads share loops it is the longest part of them that counts, and
+what they hand over to each other comes through the last cache (``handed.py``).  Extents that are
+known at run time only are taken from ``symbols``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,8 @@ from math import ceil, prod
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
-from isamap.lower.crowded import first_cache
+from isamap.lower.columns import first_cache
+from isamap.lower.copying import aside_cycles, copy_cycles
 from isamap.lower.delivery import Deliveries, beside, delivered, sums, while_coming
 from isamap.lower.first_pass import first_pass
 from isamap.lower.handed import handed
@@ -36,38 +37,10 @@ from isamap.lower.nodes import (
 )
 from isamap.lower.reuse import OUTSIDE, Reuse
 from isamap.lower.traffic import Coming, Site, Traffic, touched_elements
-from isamap.schedule.copied import WOVEN
 from isamap.schedule.walk import cycles_a_byte
 
 ASSUMED_SYMBOL = 256
 """Extent taken for a symbol without a value."""
-
-COPY_BYTES = 8.0
-"""Bytes a cycle of a copy whose innermost counter is contiguous on both sides."""
-
-RUN_CYCLES = 1.0
-"""Cycles of each stretch of elements that such a copy moves, on top."""
-
-WEAVE_BYTES = 6.0
-"""Bytes a cycle of a copy that weaves a few rows: it is read along one counter, written along the
-next inner one.  Compilers make vectors of that: 2 to 16 rows of 1, 2 and 4 bytes were woven at 6 to
-19 bytes a cycle on a Sapphire Rapids, in the first cache.
-"""
-
-ASIDE_CYCLES = 8.0
-"""Cycles of a copy aside: the load that follows is wider than the stores, and waits for them."""
-
-PIECE_CYCLES = 2.0
-"""Cycles of each stretch of elements that it moves, and of each element that has a condition."""
-
-WOVEN_ROW = 16
-"""Bytes of each of these rows, at least: of shorter ones no vectors are made."""
-
-SINGLE_CYCLES = 0.75
-"""Cycles an element of a copy that moves or weaves a few at a time."""
-
-SCATTER_CYCLES = 1.5
-"""Cycles an element of any other copy."""
 
 ALIKE = 1.02
 """Estimates this close are taken for equal, and what caches deliver decides."""
@@ -275,14 +248,14 @@ class _Walk:
     def nodes(self, nodes: Sequence[Node], loops: tuple[tuple[str, float], ...]) -> _Work:
         work = _Work()
         calls: list[tuple[Call, float]] = []
-        handed: list[tuple[Call, float]] = []
+        going_on: list[tuple[Call, float]] = []
         slots = 2.0
         flat = self._flatten(nodes, loops)
         old = self._handed_on(flat) if loops else frozenset()
         for number, (node, share) in enumerate(flat):
             match node:
                 case Call():
-                    (handed if number in old else calls).append((node, share))
+                    (going_on if number in old else calls).append((node, share))
                     self._windows(node, loops)
                 case Loop(counter, count, body, parallel):
                     trips = max(0.0, self.value(count))
@@ -296,9 +269,9 @@ class _Walk:
                     if not loops:
                         self.nests[counter] = inside.cycles * own
                 case Copy(aside=True):
-                    work.cycles += self._aside(node) * share
+                    work.cycles += aside_cycles(node, self.value) * share
                 case Copy():
-                    work.copies += self._copy(node) * share
+                    work.copies += copy_cycles(node, self.value, self.bytes) * share
                     self._read(node, loops)
                 case Prefetch(_, buffer, offset):
                     slots += share
@@ -306,8 +279,8 @@ class _Walk:
                 case Guard() | Setting():
                     slots += share
         work.add(self._straight(calls, slots, bool(loops)), 1.0)
-        if handed:
-            beside = self._straight(handed, 0.0, repeated=False)
+        if going_on:
+            beside = self._straight(going_on, 0.0, repeated=False)
             alone = max(work.cycles, beside.cycles)
             work.add(replace(beside, cycles=0.0, once=0.0, chain=0.0), 1.0)
             work.cycles = max([alone, *work.units.values()])
@@ -456,24 +429,6 @@ class _Walk:
         known = {name: values.get(name, 1) for name in extent.names}
         return int(extent.evaluate(known))
 
-    def _copy(self, copy: Copy) -> float:
-        elements = prod(max(0.0, self.value(count)) for _, count in copy.counters)
-        last, before = [*(c for c, _ in reversed(copy.counters)), "", ""][:2]
-        if self.value(copy.target_offset.coefficient(last)) != 1:
-            return elements * SCATTER_CYCLES
-        if copy.source is None or self.value(copy.source_offset.coefficient(last)) == 1:
-            runs = elements / self._run(copy)
-            stretches = elements * self.bytes[copy.target] / COPY_BYTES + runs * RUN_CYCLES
-            # Short stretches are moved element by element.
-            return min(stretches, elements * SINGLE_CYCLES)
-        woven = self.value(copy.source_offset.coefficient(before)) == 1
-        size = self.bytes[copy.target]
-        woven = woven and self.value(copy.counters[-1][1]) <= WOVEN
-        if not woven:
-            return elements * SCATTER_CYCLES
-        long = self.value(copy.counters[-2][1]) * size >= WOVEN_ROW
-        return elements * (size / WEAVE_BYTES if long else SINGLE_CYCLES)
-
     def _read(self, copy: Copy, loops: Loops) -> None:
         """Take note of what a copy reads, in loops around it, and hands over to other threads."""
         if self.threads > 1:
@@ -493,23 +448,6 @@ class _Walk:
             trips = prod(self._own(*loop) for loop in loops)
             read = prod(max(0.0, self.value(count)) for _, count in copy.counters) * trips
             self.read[copy.source] = self.read.get(copy.source, 0.0) + read
-
-    def _aside(self, copy: Copy) -> float:
-        counts = [max(1.0, self.value(count)) for _, count in copy.counters]
-        last = copy.counters[-1][0] if copy.counters else ""
-        if not any(last in condition.names for condition in copy.conditions):
-            counts = counts[:-1]
-        return ASIDE_CYCLES + PIECE_CYCLES * prod(counts)
-
-    def _run(self, copy: Copy) -> float:
-        """Return how many elements of a copy follow each other, there and here."""
-        piece = 1.0
-        for counter, count in reversed(copy.counters):
-            offsets = (copy.target_offset, *([copy.source_offset] if copy.source else []))
-            if any(self.value(offset.coefficient(counter)) != piece for offset in offsets):
-                break
-            piece *= max(1.0, self.value(count))
-        return piece
 
     def traffic(self) -> Deliveries:
         """Return the cycles that each cache or memory needs to deliver what is asked of it, for

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import prod
 
 from isamap.hw.accelerator import LINE, Storage
-from isamap.lower.crowded import crowded
+from isamap.lower.columns import leaving
 from isamap.lower.traffic import Coming, Site, Traffic, lines_of, touched_elements
 from isamap.schedule.walk import unforeseen
 
@@ -54,7 +54,7 @@ class Reuse:
         self.regional = regional
         self.common = common
         self.first = first
-        self._crowded: dict[int, float] = {}
+        self._left: dict[int, float] = {}
         self.walks = _walks(self.sites)
 
     def through(self, capacity: float | None) -> dict[str, Coming]:
@@ -190,16 +190,16 @@ class Reuse:
         length, beside = self.walks.get(id(site), site).walks(self.regional)
         moved = elements * size
         written = moved if site.written else 0.0
-        leaving = written / LINE * self._leaving(site) if written else 0.0
-        return Traffic(moved, moved * unforeseen(length * size, beside), written, leaving)
+        waits = written / LINE * self._leaving(site) if written else 0.0
+        return Traffic(moved, moved * unforeseen(length * size, beside), written, waits)
 
     def _leaving(self, site: Site) -> float:
         """Return the cycles for which each line that a site stores to waits for others to leave."""
         if self.first is None:
             return 0.0
-        if id(site) not in self._crowded:
-            self._crowded[id(site)] = crowded(site, self.bytes[site.array], self.first)
-        return self._crowded[id(site)]
+        if id(site) not in self._left:
+            self._left[id(site)] = leaving(site, self.bytes[site.array], self.first)
+        return self._left[id(site)]
 
     def _in_rounds(self, sites: Sequence[Site], capacity: float) -> Coming | None:
         """Return what loops inside one outermost loop ask for if a round's data stay.

@@ -3,7 +3,7 @@
 import pytest
 
 from isamap.hw.accelerator import Storage
-from isamap.lower.crowded import BESIDE, LEAVING, crowded, first_cache
+from isamap.lower.columns import BESIDE, LEAVING, first_cache, leaving
 from isamap.lower.traffic import Site
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.source import load_hardware
@@ -31,25 +31,25 @@ def column(pitch: int, rows: int = 128, beside: int = 1) -> Site:
 def test_lines_wait_for_those_of_their_set(
     cache: Storage, pitch: int, beside: int, sets: int
 ) -> None:
-    found = crowded(column(pitch, beside=beside), 4, cache)
+    found = leaving(column(pitch, beside=beside), 4, cache)
     assert found == pytest.approx(LEAVING / (sets + BESIDE))
 
 
 @pytest.mark.parametrize("pitch", [64, 3136, 4160])
 def test_lines_of_all_sets_do_not_wait(cache: Storage, pitch: int) -> None:
     # What waits is less than a twentieth of the 3.6 cycles that any line takes.
-    assert crowded(column(pitch), 4, cache) <= LEAVING / 64 < 3.6 / 20
+    assert leaving(column(pitch), 4, cache) <= LEAVING / 64 < 3.6 / 20
 
 
 def test_rows_that_the_cache_holds_do_not_wait(cache: Storage) -> None:
     site = Site("Y", (("r", 12, 1024),), {0}, 16, 16, 16, True)
-    assert crowded(site, 4, cache) == 0
+    assert leaving(site, 4, cache) == 0
 
 
 def test_elements_of_a_line_are_one(cache: Storage) -> None:
     along = (("r", 128.0, 4096), ("c", 4096.0, 1))
     down = (("c", 4096.0, 1), ("r", 128.0, 4096))
-    waits = [crowded(Site("Y", one, {0}, 1, 1, 1, True), 4, cache) for one in (along, down)]
+    waits = [leaving(Site("Y", one, {0}, 1, 1, 1, True), 4, cache) for one in (along, down)]
     assert waits == [0, pytest.approx(LEAVING / (1 + BESIDE))]
 
 

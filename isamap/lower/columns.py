@@ -29,7 +29,7 @@ def first_cache(accelerator: Accelerator) -> Storage | None:
     return caches[0] if caches and caches[0].size and caches[0].ways else None
 
 
-def crowded(site: Site, size: int, cache: Storage) -> float:
+def leaving(site: Site, size: int, cache: Storage) -> float:
     """Return the cycles that each line takes longer which a site stores to.
 
     Its elements have ``size`` bytes.  That is none where the cache holds all lines that follow each

@@ -19,13 +19,23 @@ Content: TypeAlias = dict[str, Any]
 
 def cpu_features() -> frozenset[str]:
     """Return the feature names that the kernel lists for the first CPU; empty if it lists none."""
+    # 'flags' on x86, 'Features' on Arm.
+    return frozenset(_of_first_cpu("flags|Features").split())
+
+
+def cpu_vendor() -> str:
+    """Return who made the first CPU, as the kernel says it; '' where it does not."""
+    return _of_first_cpu("vendor_id")
+
+
+def _of_first_cpu(names: str) -> str:
+    """Return what the kernel lists under one of some names, '' if nothing."""
     try:
         text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return frozenset()
-    # 'flags' on x86, 'Features' on Arm.
-    match = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
-    return frozenset(match[1].split()) if match else frozenset()
+        return ""
+    match = re.search(rf"^(?:{names})\s*:(.*)$", text, re.MULTILINE)
+    return match[1].strip() if match else ""
 
 
 def lacking(features: Iterable[str]) -> tuple[str, ...]:
@@ -76,16 +86,20 @@ def remedy(accelerator: Accelerator) -> str:
 
 
 def best_shipped() -> str:
-    """Return the shipped description that uses the most features of this CPU."""
-    present = cpu_features()
-    best, most = "portable_c", -1
+    """Return the shipped description that uses the most features of this CPU.
+
+    Of several the one whose figures are of CPUs of its vendor.
+    """
+    present, vendor = cpu_features(), cpu_vendor()
+    best, most = "portable_c", (-1, False)
     for name in shipped_names():
         chain = _chain(name)
+        features, made_by = chain[0].get("features", []), chain[0].get("vendor")
         # A description without a toolchain of its own inherits one, or is simulated only.
-        features = chain[0].get("features", [])
-        compiles = "toolchain" in chain[0] and not _runs_elsewhere(chain)
-        if compiles and present.issuperset(features) and len(features) > most:
-            best, most = name, len(features)
+        compiles = ("toolchain" in chain[0] or made_by) and not _runs_elsewhere(chain)
+        fits = present.issuperset(features) and made_by in (None, vendor)
+        if compiles and fits and (uses := (len(features), made_by is not None)) > most:
+            best, most = name, uses
     return best
 
 

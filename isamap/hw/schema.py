@@ -466,6 +466,11 @@ class DescriptionModel(Model):
         description="units that are no queues where the others wait for tokens: the program's own",
     )
     features: Words = Field((), description="CPU features (/proc/cpuinfo) that the code needs")
+    vendor: Text | None = Field(
+        None,
+        description="who made the CPUs that the figures are of (vendor_id of /proc/cpuinfo): it is "
+        "'native' on no others, though its code runs there, too",
+    )
     parameters: dict[Name, ParameterModel] = Field(
         default_factory=dict,
         description="numbers chosen when it is loaded: factors in numbers, {NAME} in texts",

@@ -117,7 +117,9 @@ class Rewriter:
         if not within:
             return
         within.sort(key=lambda item: item[0])
-        own = inf if contest.forced else self.costs.quick(contest.start, inf, inf)
+        # The closed form may know too little of the statement as it is.
+        quickly = self.costs.quick(contest.start, inf, inf)
+        own = inf if contest.forced else max(quickly, contest.busy)
         limit = own / WORTH
         # Where nothing computes the statement, most of what it can become is not computed either.
         most = len(within) if contest.calls == inf else ENUMERATED

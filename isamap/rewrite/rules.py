@@ -9,6 +9,8 @@ from isamap.rewrite.narrow import narrow_arithmetic
 from isamap.rewrite.narrow_copies import narrow_copies
 from isamap.rewrite.narrow_factors import narrow_factors
 from isamap.rewrite.offset import flip_sign, zero_points
+from isamap.rewrite.once import NAME as ONCE
+from isamap.rewrite.once import compute_once
 from isamap.rewrite.partial import NAME as SPLIT
 from isamap.rewrite.partial import splitting
 from isamap.rewrite.reciprocal import reciprocal
@@ -34,6 +36,7 @@ RULES: tuple[Named, ...] = (
     ("split-terms", split_terms),
     ("winograd", winograd),
     ("reciprocal", reciprocal),
+    (ONCE, compute_once),
     (STEPS, in_steps),
 )
 """The rules that need to know nothing of a machine, each with the name that chooses it."""

@@ -56,6 +56,22 @@ def test_native_is_the_description_that_uses_most_of_the_cpu(
     assert accelerator.trusted
 
 
+@pytest.mark.parametrize(
+    ("vendor", "name"),
+    [
+        ("GenuineIntel", "x86_avx512_intel"),
+        ("AuthenticAMD", "x86_avx512"),
+        ("", "x86_avx512"),
+    ],
+)
+def test_native_has_the_figures_of_the_vendor(cpuinfo: Path, vendor: str, name: str) -> None:
+    flags = " ".join(load_hardware("x86_avx512").features)
+    cpuinfo.write_text(f"vendor_id\t: {vendor}\nflags : {flags}\n")
+    assert native.cpu_vendor() == vendor
+    assert native.best_shipped() == name
+    assert native.runnable(load_hardware("x86_avx512_intel")) is None  # wherever it comes from
+
+
 def machine(toolchain: Toolchain | None, *features: str) -> Accelerator:
     return replace(load_hardware("gemm16"), toolchain=toolchain, features=features)
 

@@ -26,8 +26,7 @@ def _offered(kernel: Kernel) -> tuple[Rewriting, ...]:
 
 def _texts(text: str) -> list[list[str]]:
     return [
-        [print_statement(s).strip() for s in r.kernel.statements]
-        for r in _offered(kernel_of(text))
+        [print_statement(s).strip() for s in r.kernel.statements] for r in _offered(kernel_of(text))
     ]
 
 
@@ -95,13 +94,14 @@ def test_padding_is_that_of_the_copy() -> None:
     )
     (only,) = _offered(kernel)
     pad = only.kernel.buffer("X_f32").pad
-    assert pad is not None and (pad.text, str(pad.dtype)) == ("3.0", "f32")
+    assert pad is not None
+    assert (pad.text, str(pad.dtype)) == ("3.0", "f32")
     assert_equal(only, kernel)
 
 
 @st.composite
 def _kernels(draw: st.DrawFn) -> str:
-    """Products of what is computed of one or two buffers, their indices permuted, strided, padded."""
+    """Products of what is computed of buffers, their indices permuted, strided, padded."""
     drawn: Drawn = draw(boxes())
     factors = []
     for name in "AB":

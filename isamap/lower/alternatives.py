@@ -1,6 +1,8 @@
 """The mappings of a statement that are tried: those with the lowest rough counts."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.ahead import statement_kernel
@@ -16,7 +18,7 @@ from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Enumeration
 from isamap.schedule.buffers import first_buffers
 from isamap.schedule.first import first_schedule
-from isamap.schedule.rank import Ranked, Ranking
+from isamap.schedule.rank import Ranked, Ranking, least_cycles
 from isamap.schedule.schedule import StatementSchedule
 from isamap.schedule.spread import spread
 
@@ -25,6 +27,9 @@ RANKED = 512
 
 TRIED = 5
 """Mappings of one statement that are scheduled, lowered and estimated before the choice."""
+
+OTHERS = 4
+"""Instructions of which one mapping is tried where none was and their calls may be faster."""
 
 HOPELESS = 8.0
 """Mappings this much slower than the best by the closed form are not scheduled."""
@@ -41,16 +46,54 @@ def alternatives(
 
     ``order`` is their :func:`ranking`, if there is one already.
     """
+    order = order or ranking(kernel, number, enumeration, judge.producers)
+    trial = _Trial(kernel, number, judge)
+    for ranked in order:
+        if trial.scheduled >= TRIED or ranked.cycles > HOPELESS * trial.rough:
+            break
+        trial.add(ranked)
+    # Rough counts know no reuse of loads, and placements of one instruction crowd others out.
+    for least, others in _by_instruction(enumeration)[:OTHERS]:
+        if least < trial.least and others[0].matching.needle.name not in trial.instructions:
+            first = next(iter(_ranked(kernel, number, others, judge.producers)))
+            if first.cycles < inf:
+                trial.add(first)
     found = [
         Alternative(mapping, None, None, reason)
         for mapping in enumeration.mappings
         if (reason := _left_open(mapping))
     ]
-    alone = bind_extents(statement_kernel(kernel, number))
-    taken = may_be_taken(kernel, number)
-    scheduled, best = 0, float("inf")
-    seen: set[object] = set()
-    for ranked in order or ranking(kernel, number, enumeration, judge.producers):
+    found += trial.found
+    if not trial.scheduled and may_take(kernel, number):
+        found = [replace(a, schedule=schedule_within(a.mapping)) for a in found]
+    return tuple(found)
+
+
+class _Trial:
+    """Mappings of one statement that were scheduled, lowered and estimated, or could not be."""
+
+    def __init__(self, kernel: Kernel, number: int, judge: Judge) -> None:
+        self.found: list[Alternative] = []
+        self.scheduled = 0
+        self.rough = inf
+        self._kernel = kernel
+        self._judge = judge
+        self._alone = bind_extents(statement_kernel(kernel, number))
+        self._taken = may_be_taken(kernel, number)
+        self._seen: set[object] = set()
+
+    @property
+    def least(self) -> float:
+        """The least estimate, in cycles."""
+        return min((a.estimate.cycles for a in self.found if a.estimate), default=inf)
+
+    @property
+    def instructions(self) -> frozenset[str]:
+        """What was scheduled."""
+        return frozenset(a.mapping.matching.needle.name for a in self.found if a.schedule)
+
+    def add(self, ranked: Ranked) -> None:
+        """Schedule a mapping, unless it is the same program as one before."""
         cycles, mapping = ranked.cycles, ranked.mapping
         # Operand orders of one cost are the same program for a symmetric instruction.
         alike = (
@@ -59,35 +102,52 @@ def alternatives(
             tuple(mapping.tile.items()),
             cycles,
         )
-        if alike in seen:
-            continue
-        seen.add(alike)
-        if scheduled >= TRIED or cycles > HOPELESS * best:
-            break
+        if alike in self._seen:
+            return
+        self._seen.add(alike)
+        alone, judge = self._alone, self._judge
         try:
-            schedule, lowered, saved = _fitting(ranked, alone, judge, taken)
+            schedule, lowered, saved = _fitting(ranked, alone, judge, self._taken)
         except ScheduleError as error:
-            found.append(Alternative(mapping, None, None, error.diagnostics[0].message))
-            continue
-        scheduled += 1
-        best = min(best, cycles)
+            self.found.append(Alternative(mapping, None, None, error.diagnostics[0].message))
+            return
+        self.scheduled += 1
+        self.rough = min(self.rough, cycles)
         made = judge.estimate(lowered)
         wide = spread(schedule, {buffer.name: buffer for buffer in alone.buffers})
         known = ranked.treatments
         own = Alternative(mapping, schedule, made, spread=wide, treatments=known, saved=saved)
         own = with_border(own, alone, judge)
-        found.append(with_overlap(own, kernel, alone, judge))
-    if not scheduled and may_take(kernel, number):
-        found = [replace(a, schedule=schedule_within(a.mapping)) for a in found]
-    return tuple(found)
+        self.found.append(with_overlap(own, self._kernel, alone, judge))
+
+
+def _by_instruction(
+    enumeration: Enumeration,
+) -> list[tuple[float, list[matching.Mapping]]]:
+    """Return the mappings of each instruction, and cycles that none of them takes less than.
+
+    What may be fastest comes first.
+    """
+    groups: dict[str, list[matching.Mapping]] = {}
+    for mapping in enumeration.mappings:
+        if not _left_open(mapping):
+            groups.setdefault(mapping.matching.needle.name, []).append(mapping)
+    bounds = ((min(map(least_cycles, group)), group) for group in groups.values())
+    return sorted(bounds, key=lambda one: one[0])
 
 
 def ranking(kernel: Kernel, number: int, enumeration: Enumeration, producers: Producers) -> Ranking:
     """Return the order in which a statement's mappings are tried."""
     possible = [mapping for mapping in enumeration.mappings if not _left_open(mapping)]
+    return _ranked(kernel, number, possible[:RANKED], producers)
+
+
+def _ranked(
+    kernel: Kernel, number: int, mappings: Sequence[matching.Mapping], producers: Producers
+) -> Ranking:
     alone = bind_extents(statement_kernel(kernel, number))
     buffers = {buffer.name: buffer for buffer in alone.buffers}
-    return Ranking(possible[:RANKED], producers, buffers, kernel.permissions)
+    return Ranking(mappings, producers, buffers, kernel.permissions)
 
 
 def _left_open(mapping: matching.Mapping) -> str:

@@ -1,13 +1,16 @@
 """Which of its storage's registers holds a fragment, where registers have numbers and no names.
 
 A fragment has its number from the first node of its scope that uses it to the last: nothing else
-that is needed meanwhile has the same one.  The least free number is taken.  Lives that are
-intervals need no more numbers than are alive at once, unless some take several in a row.
+that is needed meanwhile has the same one.  Of the free numbers that which was free the longest is
+taken, so that what fills a register need not wait for those who read what it held.  Lives that
+are intervals need no more numbers than are alive at once, unless some take several in a row: where
+fragments of several sizes share a file the least free number is taken, which leaves longer rows.
 """
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 from isamap.hw.accelerator import Accelerator
 from isamap.lower.nodes import (
@@ -33,11 +36,17 @@ def number_registers(lowered: LoweredKernel, accelerator: Accelerator) -> Lowere
 
     A fragment for which none is left stays without one.
     """
-    files = {
-        s.name: _File(file.name, file.count or 0, each)
+    numbered = [
+        (s.name, *accelerator.register_file(s))
         for s in accelerator.storages
         if s.kind == "registers" and s.numbered
-        for file, each in [accelerator.register_file(s)]
+    ]
+    sizes: dict[str, set[int]] = {}
+    for _, file, each in numbered:
+        sizes.setdefault(file.name, set()).add(each)
+    files = {
+        name: _File(file.name, file.count or 0, each, len(sizes[file.name]) == 1)
+        for name, file, each in numbered
     }
     if not files:
         return lowered
@@ -68,17 +77,27 @@ def used(nodes: tuple[Node, ...]) -> Iterator[Register]:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A register file of ``count`` numbers; a fragment takes ``each`` of them in a row."""
+    """A register file of ``count`` numbers; a fragment takes ``each`` of them in a row.
+
+    Numbers take ``turns`` where all fragments are of one size.
+    """
 
     name: str
     count: int
     each: int
+    turns: bool
 
-    def free(self, taken: Taken) -> int | None:
-        """Return the first number of a row that is free and begins at a multiple of its length."""
+    def free(self, taken: Taken, ended: Mapping[tuple[str, int], int]) -> int | None:
+        """Return the first number of a row that is free and begins at a multiple of its length.
+
+        ``ended`` tells when a number was used last.
+        """
         busy = taken.get(self.name, frozenset())
         starts = range(0, self.count - self.each + 1, self.each)
-        return next((n for n in starts if busy.isdisjoint(self.row(n))), None)
+        free = (n for n in starts if busy.isdisjoint(self.row(n)))
+        if not self.turns:
+            return next(free, None)
+        return min(free, key=lambda n: ended.get((self.name, n), -1), default=None)
 
     def row(self, number: int) -> range:
         """Return the numbers that a fragment takes from its number on."""
@@ -91,7 +110,11 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Numbering:
+    """Files by the storages in them, and when each number was free again, in order of the code."""
+
     files: Mapping[str, _File]
+    ended: dict[tuple[str, int], int] = field(default_factory=dict)
+    clock: Iterator[int] = field(default_factory=count)
 
     def nodes(
         self, nodes: tuple[Node, ...], scope: Mapping[str, Register], taken: Taken
@@ -137,10 +160,13 @@ class _Numbering:
         for position, inner in enumerate(node.body):
             for name in begun.get(position, ()):
                 file = self.files[own[name].storage]
-                own[name] = known[name] = replace(own[name], number=file.free(here))
+                own[name] = known[name] = replace(own[name], number=file.free(here, self.ended))
                 here.setdefault(file.name, set()).update(file.taken_by(own[name]))
             body.append(self._node(inner, known, here))
             for name in ended.get(position, ()):
                 file = self.files[own[name].storage]
-                here[file.name].difference_update(file.taken_by(own[name]))
+                numbers = file.taken_by(own[name])
+                here[file.name].difference_update(numbers)
+                now = next(self.clock)
+                self.ended.update({(file.name, n): now for n in numbers})
         return Scope(tuple(own.values()), tuple(body))

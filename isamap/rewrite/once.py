@@ -1,6 +1,6 @@
 """The rule that computes once, beforehand, what many iterations of a statement compute alike."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
@@ -64,11 +64,10 @@ def compute_once(kernel: Kernel, number: int) -> Iterator[Rewriting]:
 
 def _rewritten(kernel: Kernel, number: int, parts: Sequence[_Part]) -> Rewriting:
     statement = kernel.statements[number]
-    reads: dict[Expr, Expr] = {part.expr: part.read for part in parts}
-    changed = _with(statement.value, reads.get)
+    changed = _with(statement.value, {part.expr: part.read for part in parts})
     back: dict[Expr, Expr] = {part.read: part.expr for part in parts}
     claim = f"{print_expr(statement.value)} = {print_expr(changed)}, put together again"
-    pair = generalised(statement.value, _with(changed, back.get))
+    pair = generalised(statement.value, _with(changed, back))
     same = equal(NAME, claim, [pair], "bits", kernel.permissions.finite)
     lemmas = (same, *(lemma for part in parts for lemma in part.lemmas))
     drafts = [part.draft for part in parts]
@@ -105,7 +104,8 @@ def _of_buffer(
     source = kernel.buffer(access.buffer)
     if _rare(statement, source.shape):
         return None
-    pad, lemmas = None, ()
+    pad: Literal | None = None
+    lemmas: tuple[Lemma, ...] = ()
     if source.pad is not None:
         pad = _converted(source.pad, expr)
         if pad is None:
@@ -114,7 +114,7 @@ def _of_buffer(
         lemmas = (equal(NAME, claim, [(replace(expr, args=(source.pad,)), pad)]),)
     kind = expr.dtype if expr.op == "cast" and expr.args == (access,) else "once"
     name = fresh(kernel, f"{source.name}_{kind}", taken)
-    made = copied(kernel, source.name, name, lambda one: _with(expr, {access: one}.get), pad)
+    made = copied(kernel, source.name, name, lambda one: _with(expr, {access: one}), pad)
     return _Part(expr, Access(name, access.indices, expr.dtype), made.buffer, made.draft, lemmas)
 
 
@@ -163,11 +163,10 @@ def _converted(pad: Literal, expr: Op) -> Literal | None:
     return found if value(found) == value(pad) else None
 
 
-def _with(expr: Expr, instead: Callable[[Expr], Expr | None]) -> Expr:
+def _with(expr: Expr, instead: Mapping[Expr, Expr]) -> Expr:
     """Return an expression with other ones in the place of some of its parts."""
-    found = instead(expr)
-    if found is not None:
-        return found
+    if expr in instead:
+        return instead[expr]
     if isinstance(expr, Op):
         return replace(expr, args=tuple(_with(arg, instead) for arg in expr.args))
     return expr

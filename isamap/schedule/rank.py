@@ -58,7 +58,7 @@ class Ranking:
         self._treatments: dict[int, Treatments] = {}
         self._counts: dict[int, Iterator[float]] = {}
         # The count so far, whether it is whole, and the mapping's number.
-        self._waiting = [(_calls(m), False, n) for n, m in enumerate(self._given)]
+        self._waiting = [(least_cycles(m), False, n) for n, m in enumerate(self._given)]
         heapify(self._waiting)
         self._ranked: list[tuple[float, int]] = []
 
@@ -97,7 +97,7 @@ class Ranking:
         return self._counts[n]
 
 
-def _calls(mapping: Mapping) -> float:
+def least_cycles(mapping: Mapping) -> float:
     """Return the cycles of a mapping's calls if nothing else took time."""
     tiles = (
         -(-numeric(v.extent, ASSUMED_EXTENT) // mapping.tile.get(v.name, 1))
@@ -116,7 +116,7 @@ def quick_cycles(mapping: Mapping, treatments: Treatments) -> Iterator[float]:
     extents = {v.name: numeric(v.extent, ASSUMED_EXTENT) for v in matching.statement.variables}
     tiles = {v: -(-extent // mapping.tile.get(v, 1)) for v, extent in extents.items()}
     calls = prod(tiles.values())
-    cycles = _calls(mapping)
+    cycles = least_cycles(mapping)
     for operand, _ in brought(matching):
         if treatments.is_constant(operand):  # copied once, ahead of all calls
             kinds = treatments.feasible(operand)

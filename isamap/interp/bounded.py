@@ -3,25 +3,32 @@
 A float is carried as ``v``, its value in float64; ``e``, a bound of |computed - exact| for every
 computation that rounds each operation to its type, in whatever order sums are taken, with or
 without fused multiply-adds; and ``m``, the sum of the magnitudes of the terms of a sum that may
-still be reassociated.  Integers are carried exactly, with an ``e`` that is not 0 only where they
-come from floats.  A bound is infinite where there is none: near a pole, at an overflow that only
-some orders meet.
+still be reassociated; and ``n``, whether no computation makes it, or a term of such a sum,
+negative.  Integers are carried exactly, with an ``e`` that is not 0 only where they come from
+floats.  A bound is infinite where there is none: near a pole, at an overflow that only some orders
+meet.  So an infinity or NaN with a finite bound is what every computation gives: a finite number
+of which nothing is known but its error does not change it.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from isamap.interp.declared import Declared
 from isamap.interp.rounding import F64, Values, carrier, largest, smallest_normal
-from isamap.ir.dtype import DType
+from isamap.ir.dtype import DTYPES, DType
 from isamap.ir.nodes import Literal, Permissions
 
 Function = Callable[..., Values]
 
+Known: TypeAlias = Values | bool
+"""Where something is known to be so."""
+
 _WIDE = Declared(wide=True)
+
+_MOST_EXPONENT = DTYPES["f64"].max_exponent
 
 # Monotone, and rounded as the comment says, in units of the roundoff.
 _MONOTONE: dict[str, int] = {
@@ -40,6 +47,9 @@ _MONOTONE: dict[str, int] = {
 }
 
 _APPROXIMATED = frozenset({"/", "sqrt", "exp", "log", "tanh", "rsqrt", "sigmoid", "erf"})
+
+_POSITIVE = frozenset({"sqrt", "exp", "rsqrt", "sigmoid"})
+"""Functions that are never negative."""
 
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
@@ -61,7 +71,7 @@ class Bounded:
     def carrier(self, dtype: DType) -> np.dtype[Any]:
         """Return a structured type."""
         if dtype.is_float:
-            return np.dtype([("v", F64), ("e", F64), ("m", F64)])
+            return np.dtype([("v", F64), ("e", F64), ("m", F64), ("n", np.bool_)])
         return np.dtype([("v", carrier(dtype)), ("e", F64)])
 
     def encode(self, array: Values, dtype: DType) -> Values:
@@ -99,19 +109,19 @@ class Bounded:
             return lambda *x: self._integer(op, plain, x, result)
         match op:
             case "+" | "-":
-                return lambda a, b: self._sum(plain, a, b, result)
+                return lambda a, b: self._sum(plain, a, b, result, op == "+")
             case "*":
                 return lambda a, b: self._product(a, b, result)
             case "fma":
-                return lambda a, b, c: self._sum(np.add, self._product(a, b, result), c, result)
+                return lambda a, b, c: self._sum(
+                    np.add, self._product(a, b, result), c, result, adds=True
+                )
             case "/":
                 return lambda a, b: self._quotient(a, b, result)
             case "neg" | "abs":
-                return lambda a: self._make(plain(a["v"]), a["e"], a["m"], result)
+                return lambda a: self._make(plain(a["v"]), a["e"], a["m"], result, op == "abs")
             case "min" | "max":
-                return lambda a, b: self._value(
-                    plain(a["v"], b["v"]), np.maximum(a["e"], b["e"]), result
-                )
+                return lambda a, b: self._extreme(plain, a, b, result, op == "max")
             case _:
                 return lambda a: self._monotone(op, plain, a, result)
 
@@ -120,6 +130,7 @@ class Bounded:
         if op == "+" and dtype.is_float:
             for part in ("v", "e", "m"):
                 total[part] += terms[part].sum(axis=0)
+            total["n"] &= terms["n"].all(axis=0)
             return
         function = self.operation(op, (dtype, dtype), dtype)
         for term in terms:
@@ -131,38 +142,55 @@ class Bounded:
             size = total["m"] + total["e"]
             # One more term for what the sum starts from.
             rounding = terms * (self._step(dtype) * size + _tiny(dtype))
-            total[...] = self._rounded(total["v"], total["e"], rounding, size, dtype)
+            # What is not finite here came with some term: float64 holds sums of narrower numbers.
+            given = dtype.max_exponent < _MOST_EXPONENT
+            v, e, n = total["v"], total["e"], total["n"]
+            total[...] = self._rounded(v, e, rounding, size, dtype, n, given)
             total["m"] = np.abs(total["v"]) + total["e"]
 
     # --- construction -----------------------------------------------------------------------------
     def _exact(self, values: Values, dtype: DType) -> Values:
         return self._value(values, np.zeros(np.shape(values)), dtype)
 
-    def _value(self, v: Values, e: Values, dtype: DType) -> Values:
+    def _value(self, v: Values, e: Values, dtype: DType, n: Known = False) -> Values:
         """Return values that no reassociation splits any more."""
-        return self._make(v, e, np.abs(v) + e if dtype.is_float else v, dtype)
+        if not dtype.is_float:
+            return self._make(v, e, v, dtype)
+        return self._make(v, e, np.abs(v) + e, dtype, n | np.asarray(v - e >= 0))
 
-    def _make(self, v: Values, e: Values, m: Values, dtype: DType) -> Values:
+    def _make(self, v: Values, e: Values, m: Values, dtype: DType, n: Known = False) -> Values:
         found = np.empty(np.broadcast_shapes(np.shape(v), np.shape(e)), self.carrier(dtype))
         found["v"] = v
         found["e"] = np.where(np.isnan(e), np.inf, e)
         if dtype.is_float:
             found["m"] = m
+            found["n"] = n
         return found
 
     def _rounded(
-        self, v: Values, e: Values, rounding: Values, size: Values, dtype: DType
+        self,
+        v: Values,
+        e: Values,
+        rounding: Values,
+        size: Values,
+        dtype: DType,
+        n: Known = False,
+        given: Known = False,
     ) -> Values:
-        """Return values rounded to a type; ``size`` bounds every intermediate result."""
-        # Infinities and NaN that come from exact arguments are what every evaluation gives.
-        special = ~np.isfinite(v) & (e == 0)
+        """Return values rounded to a type; ``size`` bounds every intermediate result.
+
+        ``given`` says where a value that is not finite is so because of an argument that is not.
+        """
+        # Infinities and NaN that come from exact arguments are what every evaluation gives, and so
+        # are those that come from arguments of which every evaluation gives them.
+        special = ~np.isfinite(v) & ((e == 0) | (given & np.isfinite(e)))
         bound = np.where(special, 0.0, e + rounding)
         top = largest(dtype)
         overflow = (size + bound > top) & ~special
         certain = overflow & (np.abs(v) - bound > top * 1.25)
         bound = np.where(overflow, np.where(certain, 0.0, np.inf), bound)
         beyond = np.copysign(np.nan if dtype.name == "f8e4m3" else np.inf, v)
-        return self._make(np.where(certain, beyond, v), bound, size, dtype)
+        return self._make(np.where(certain, beyond, v), bound, size, dtype, n)
 
     # --- operations -------------------------------------------------------------------------------
     def _step(self, dtype: DType) -> float:
@@ -174,10 +202,23 @@ class Bounded:
         more = float(allowed) if allowed is not None and op in _APPROXIMATED else 0.0
         return float(dtype.epsilon) + more
 
-    def _sum(self, plain: Function, a: Values, b: Values, dtype: DType) -> Values:
+    def _sum(self, plain: Function, a: Values, b: Values, dtype: DType, adds: bool) -> Values:
         v, e = plain(a["v"], b["v"]), a["e"] + b["e"]
         size = a["m"] + b["m"] if self.permissions.reassociate else np.abs(v)
-        return self._rounded(v, e, self._step(dtype) * (size + e), size + e, dtype)
+        given = ~(np.isfinite(a["v"]) & np.isfinite(b["v"]))
+        # A difference may be reassociated, and then be negative though it is not as it stands.
+        n = a["n"] & b["n"] & adds
+        return self._rounded(v, e, self._step(dtype) * (size + e), size + e, dtype, n, given)
+
+    def _extreme(self, plain: Function, a: Values, b: Values, dtype: DType, most: bool) -> Values:
+        """Return maxima or minima, of which the one is certain where the errors leave no doubt."""
+        v, e = plain(a["v"], b["v"]), np.maximum(a["e"], b["e"])
+        above = a["v"] - a["e"] > b["v"] + b["e"]
+        below = a["v"] + a["e"] < b["v"] - b["e"]
+        first, second = (above, below) if most else (below, above)
+        e = np.where(first, a["e"], np.where(second, b["e"], e))
+        n = a["n"] | b["n"] if most else a["n"] & b["n"]
+        return self._value(v, e, dtype, n)
 
     def _product(self, a: Values, b: Values, dtype: DType) -> Values:
         v = a["v"] * b["v"]
@@ -185,7 +226,9 @@ class Bounded:
         e = _times(x, b["e"]) + _times(y, a["e"]) + _times(a["e"], b["e"])
         size = _times(a["m"], b["m"]) if self.permissions.distribute else np.abs(v)
         rounding = (self._step(dtype) + self.products) * (size + e) + _tiny(dtype)
-        exact = self._rounded(v, e, rounding, np.abs(v) + e, dtype)
+        # An error that is no rounding may have any sign.
+        n = a["n"] & b["n"] & (self.products == 0)
+        exact = self._rounded(v, e, rounding, np.abs(v) + e, dtype, n)
         exact["m"] = np.maximum(size, exact["m"])
         return exact
 
@@ -196,22 +239,26 @@ class Bounded:
         top = a["e"] + _times(np.abs(v), b["e"])
         e = np.where(known, np.where(top == 0, 0.0, top / np.abs(below)), np.inf)
         rounding = self._unit("/", dtype) * (np.abs(v) + e) + _tiny(dtype)
-        return self._rounded(v, e, rounding, np.abs(v) + e, dtype)
+        return self._rounded(v, e, rounding, np.abs(v) + e, dtype, a["n"] & b["n"])
 
     def _monotone(self, op: str, plain: Function, a: Values, dtype: DType) -> Values:
         v = plain(a["v"])
-        e = _spread(plain, a["v"], a["e"], v)
+        e = _spread(plain, a["v"], a["e"], v, a["n"])
         units = _MONOTONE[op]
         unit = units * float(dtype.epsilon) + self._unit(op, dtype) - float(dtype.epsilon)
         rounding = unit * (np.abs(v) + e) + (_tiny(dtype) if units else 0.0)
-        return self._rounded(v, e, rounding, np.abs(v) + e, dtype)
+        n = (op in _POSITIVE) | (a["n"] & (op != "log"))
+        return self._rounded(v, e, rounding, np.abs(v) + e, dtype, n)
 
     def _select(self, c: Values, a: Values, b: Values, dtype: DType) -> Values:
         v = np.where(c["v"], a["v"], b["v"])
         gap = np.abs(_real(a["v"]) - _real(b["v"]))
         either = np.where(a["v"] == b["v"], 0.0, gap) + np.maximum(a["e"], b["e"])
         e = np.where(c["e"] == 0, np.where(c["v"], a["e"], b["e"]), either)
-        return self._value(v, e, dtype)
+        if not dtype.is_float:
+            return self._value(v, e, dtype)
+        n = np.where(c["e"] == 0, np.where(c["v"], a["n"], b["n"]), a["n"] & b["n"])
+        return self._value(v, e, dtype, n)
 
     def _compare(self, plain: Function, a: Values, b: Values, dtype: DType) -> Values:
         e = a["e"] + b["e"]
@@ -229,7 +276,8 @@ class Bounded:
             def convert(a: Values) -> Values:
                 v = plain(a["v"])
                 size = np.abs(v) + a["e"]
-                return self._rounded(v, a["e"], unit * size + tiny, size, target)
+                given = ~np.isfinite(a["v"])
+                return self._rounded(v, a["e"], unit * size + tiny, size, target, a["n"], given)
 
             return convert
         if target.is_float:
@@ -243,7 +291,7 @@ class Bounded:
             return from_integer
         if source.is_float:
             return lambda a: self._value(
-                v := plain(a["v"]), _spread(plain, a["v"], a["e"], v), target
+                v := plain(a["v"]), _spread(plain, a["v"], a["e"], v, a["n"]), target
             )
         return lambda a: self._integer("cast", plain, (a,), target)
 
@@ -285,9 +333,15 @@ def _integer_error(
             return np.full(np.shape(errors[0]), whole), reals[0]
 
 
-def _spread(plain: Function, v: Values, e: Values, middle: Values) -> Values:
-    """Return how far a monotone function moves when its argument moves by at most ``e``."""
-    ends = (np.abs(_real(plain(x)) - _real(middle)) for x in (v - e, v + e))
+def _spread(plain: Function, v: Values, e: Values, middle: Values, n: Values) -> Values:
+    """Return how far a monotone function moves when its argument moves by at most ``e``.
+
+    An argument that is not negative (``n``) moves no farther down than to 0: the root of one that
+    may be 0 is off by about the root of its error, and that of one that may be negative by
+    anything, for it may be NaN.
+    """
+    low = np.where(n, np.maximum(v - e, 0.0), v - e)
+    ends = (np.abs(_real(plain(x)) - _real(middle)) for x in (low, v + e))
     return np.asarray(np.where(e == 0, 0.0, np.maximum(*ends)))
 
 

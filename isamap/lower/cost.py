@@ -347,7 +347,7 @@ class _Walk:
         """Return the work of one pass over straight-line calls, each with its share of the passes.
 
         ``slots`` are issued for what is no call.  If passes are ``repeated``, they follow each
-        other no faster than places in scratchpads are free again.
+        other no faster than the places of fragments are free again.
         """
         work = _Work()
         chains: dict[str, float] = {}
@@ -377,13 +377,22 @@ class _Walk:
             entry = self.entries[call.instruction]
             roles = {o.name: o.role for o in entry.instruction.operands}
             for name, place in call.operands:
-                if isinstance(place, Register) and self.pads.get(place.storage):
+                if isinstance(place, Register) and self._waits(place):
                     if roles[name] == "out":
                         filled.setdefault(place.name, float(entry.latency))
                     elif place.name in filled:
                         used = filled[place.name] + float(entry.throughput)
                         longest = max(longest, used / place.places)
         return longest
+
+    def _waits(self, register: Register) -> bool:
+        """Return whether what fills a fragment anew waits for those that still read it.
+
+        Hardware that holds back what must wait does so for every kind of register: it has no
+        others to rename them to.  Where units wait for tokens, only fragments in scratchpads are
+        filled by one and read by another.
+        """
+        return self.pads.get(register.storage, False) or self.accelerator.queues == "interlocked"
 
     def _updated(self, entry: Entry, call: Call) -> set[str]:
         """Return the registers that a call both reads and writes."""

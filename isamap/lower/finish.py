@@ -91,6 +91,9 @@ def finishing(kernel: Kernel, root: int, followers: Sequence[int]) -> Finishing:
             if n != at:
                 _check_apart(one, other, before=n > at)
     kept = source not in targets and _is_needed(kernel, source, inside)
+    if not finishes and not kept:
+        # Statements must not vanish: each is computed alone, whoever needs it.
+        raise ApartError(f"nothing takes {targets[-1]}")
     return Finishing(tuple(finishes), kept)
 
 

@@ -15,10 +15,12 @@ from isamap.proof.field import (
     Rewritten,
     field_check,
     has_all_laws,
+    no_time_left,
     same_in_field,
 )
 from isamap.proof.reduced import reduced
 from isamap.proof.sizes import MOST
+from isamap.proof.timed import OutOfTimeError
 from isamap.solver.lemma import Lemma, Verdict, prove
 
 MILLISECONDS = 5000
@@ -52,10 +54,10 @@ class Certificate:
 class Limits:
     """How long proofs may take.
 
-    ``milliseconds`` for one lemma and ``seconds`` of this process for all (None: without limit);
-    ``calls`` and ``iterations`` bound each run of the field check, made at up to ``sizes`` of the
-    symbols; with ``smaller`` it is made at
-    smaller sizes where it would take longer.
+    ``milliseconds`` for one lemma and ``seconds`` of this process for all, as many again for the
+    field check (None: without limit); ``calls`` and ``iterations`` bound each run of that, made at
+    up to ``sizes`` of the symbols; with ``smaller`` it is made at smaller sizes where it would take
+    longer.
     """
 
     milliseconds: int = MILLISECONDS
@@ -78,6 +80,7 @@ def certify(evidence: Evidence, limits: Limits | None = None) -> Certificate:
 
 def run_field(evidence: Evidence, limits: Limits, seeds: Sequence[int] = (0, 1)) -> FieldCheck:
     """Run kernel and code modulo a prime; at smaller sizes where these take too long."""
+    until = None if limits.seconds is None else process_time() + limits.seconds
 
     def run(one: Evidence) -> FieldCheck:
         after = Rewritten(one.rewritings[-1].kernel, one.error) if one.rewritings else None
@@ -93,6 +96,7 @@ def run_field(evidence: Evidence, limits: Limits, seeds: Sequence[int] = (0, 1))
                 written=written,
                 rewritten=after,
                 most=limits.sizes,
+                until=until,
             )
 
         found = against(one.kernel)
@@ -103,8 +107,11 @@ def run_field(evidence: Evidence, limits: Limits, seeds: Sequence[int] = (0, 1))
         if all(map(has_all_laws, changed)):
             return found
         fractions = after.error is not None
-        if same_in_field(one.kernel, after.kernel, found.sizes, seeds, fractions):
-            return found
+        try:
+            if same_in_field(one.kernel, after.kernel, found.sizes, seeds, fractions, until):
+                return found
+        except OutOfTimeError:
+            return no_time_left(seeds)
         # A rule used a law that its lemmas prove and the field lacks: + distributes over max.
         return against(after.kernel, written=one.kernel)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
+from time import process_time
 from typing import Literal
 
 import numpy as np
@@ -32,6 +33,7 @@ from isamap.ir.operations import REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses
 from isamap.lower.nodes import LoweredKernel
 from isamap.proof.sizes import MOST, covering_sizes
+from isamap.proof.timed import OutOfTimeError, Timed
 from isamap.proof.work import is_affordable
 from isamap.sim.lowered import LoweredFault, run_lowered
 
@@ -89,6 +91,7 @@ def field_check(
     written: Kernel | None = None,
     rewritten: Rewritten | None = None,
     most: int = MOST,
+    until: float | None = None,
 ) -> FieldCheck:
     """Compare a lowered kernel with its kernel on random inputs, without any tolerance.
 
@@ -99,8 +102,9 @@ def field_check(
     compared in the declared types.  ``rewritten`` says what the code is of where it is not of the
     kernel itself: roundings in that count in the declared types, and where a rule rounds constants,
     each is read in the field as the fraction that it stands for.
-    A fault of the lowered kernel (an access outside an array, a register without value) counts as
-    a difference.
+    ``until`` is the time of this process at which all runs end; what was not finished then was not
+    run.  A fault of the lowered kernel (an access outside an array, a register without value)
+    counts as a difference.
     """
     if sizes is None:
         fitting = covering_sizes(kernel, lowered, calls, iterations, most)
@@ -112,9 +116,13 @@ def field_check(
     if not fitting:
         text = f"more than {calls} instructions or {iterations} iterations"
         return FieldCheck("not run", MERSENNE, seeds, (), 0, 0, 1.0, text)
-    runs = _Runs(kernel, machine, lowered, written, rewritten)
+    runs = _Runs(kernel, machine, lowered, written, rewritten, until)
     for symbols in fitting:
-        if text := runs.compare(symbols, seeds):
+        try:
+            text = runs.compare(symbols, seeds)
+        except OutOfTimeError:
+            return no_time_left(seeds)
+        if text:
             at = ", ".join(f"{n}={v}" for n, v in symbols.items())
             text = f"{text} (at {at})" if at else text
             return FieldCheck(
@@ -135,18 +143,28 @@ def field_check(
     )
 
 
+def no_time_left(seeds: Sequence[int]) -> FieldCheck:
+    """Return that it is not known whether kernel and code agree."""
+    text = "no time was left; isamap prove takes more"
+    return FieldCheck("not run", MERSENNE, tuple(seeds), (), 0, 0, 1.0, text)
+
+
 def same_in_field(
     kernel: Kernel,
     other: Kernel,
     sizes: Sequence[Sequence[tuple[str, int]]],
     seeds: Sequence[int],
     fractions: bool = False,
+    until: float | None = None,
 ) -> bool:
     """Return whether two kernels with the same buffers are equal by the laws of the field.
 
-    With ``fractions``, rounded constants are the fractions that they stand for.
+    With ``fractions``, rounded constants are the fractions that they stand for.  OutOfTimeError if
+    this process has taken ``until`` seconds before that is known.
     """
     arithmetic = _arithmetic(kernel, fractions)
+    if until is not None:
+        arithmetic = Timed(arithmetic, until)
     for symbols in map(dict, sizes):
         for seed in seeds:
             arrays = _elements(kernel, symbols, seed)
@@ -218,6 +236,7 @@ class _Runs:
         lowered: LoweredKernel,
         written: Kernel | None,
         rewritten: Rewritten | None,
+        until: float | None,
     ) -> None:
         self.kernel, self.machine, self.lowered = kernel, machine, lowered
         self.written, self.rewritten = written, rewritten
@@ -225,7 +244,9 @@ class _Runs:
         self.in_field = self.exact = 0
         self.probability = 0.0
         self.free_functions = free_functions(kernel)
-        self.arithmetic = _arithmetic(kernel, self.fractions)
+        arithmetic = _arithmetic(kernel, self.fractions)
+        self.arithmetic = arithmetic if until is None else Timed(arithmetic, until)
+        self.until = until
         self.types = {b.name: b.dtype for b in kernel.buffers}
 
     def compare(self, symbols: dict[str, int], seeds: Sequence[int]) -> str:
@@ -269,6 +290,9 @@ class _Runs:
                 if seed == seeds[0]:
                     tried += self._ends(arrays)
             for inputs in tried:
+                # In the declared types a run takes no time to speak of.
+                if self.until is not None and process_time() > self.until:
+                    raise OutOfTimeError
                 if text := self._differ(inputs, symbols):
                     return text
         return ""

@@ -70,16 +70,18 @@ def equal(
     pairs: Iterable[tuple[Expr, Expr]],
     model: Model = "bits",
     finite: bool = True,
+    signed_zeros: bool = False,
 ) -> Lemma:
     """Return the lemma that in each pair both expressions have one value, whatever their elements.
 
     An access stands for an unknown element, equal accesses for one element.  NaN equals NaN, and
-    the two zeros are equal.  ``finite`` says that elements are no infinities and not NaN; it
-    matters under ``reals`` only.  NoTermError if something has no term.
+    the two zeros are equal unless ``signed_zeros``; it matters under ``bits`` only.  ``finite``
+    says that elements are no infinities and not NaN; it matters under ``reals`` only.  NoTermError
+    if something has no term.
     """
     pairs = tuple(pairs)
     exact = not any(has_floats(expr) for pair in pairs for expr in pair)
-    terms = Terms("bits" if exact else model, finite)
+    terms = Terms("bits" if exact else model, finite, signed_zeros)
     same = [terms.same(terms.of(left), terms.of(right), left.dtype) for left, right in pairs]
     whole = same[0] if len(same) == 1 else f"(and {' '.join(same)})"
     return Lemma(name, claim, f"{terms.declarations()}(assert (not {whole}))\n")
@@ -97,6 +99,7 @@ class Terms:
 
     model: Model
     finite: bool = True
+    signed_zeros: bool = False
     _declared: dict[str, str] = field(default_factory=dict)
 
     def declarations(self) -> str:
@@ -118,7 +121,8 @@ class Terms:
 
     def same(self, left: str, right: str, dtype: DType) -> str:
         """Return the claim that two terms of a type have one value."""
-        if dtype.is_float and self.model == "bits":
+        # Of the sort of floats, = tells the zeros apart and holds of NaN and NaN.
+        if dtype.is_float and self.model == "bits" and not self.signed_zeros:
             both = f"(and (fp.isNaN {left}) (fp.isNaN {right}))"
             return f"(or (fp.eq {left} {right}) {both})"
         return f"(= {left} {right})"
@@ -180,10 +184,7 @@ class Terms:
             return self._integer(op, terms, dtype)
         if self.model == "bits":
             if op in ("min", "max"):
-                least = self._order("<" if op == "min" else ">", terms, dtype)
-                nan = f"(_ NaN {dtype.bits - dtype.precision} {dtype.precision})"
-                invalid = " ".join(f"(fp.isNaN {term})" for term in terms)
-                return f"(ite (or {invalid}) {nan} (ite {least} {joined}))"
+                return _extreme(op, terms, dtype)
             return f"({_FLOATS[op]} {joined})" if op in _FLOATS else None
         match op:
             case "-":
@@ -255,6 +256,19 @@ def _float_sort(dtype: DType) -> str:
     if dtype.max_exponent != (1 << (exponent - 1)) - 1:
         raise NoTermError(f"{dtype} is no IEEE format")
     return f"(_ FloatingPoint {exponent} {dtype.precision})"
+
+
+def _extreme(op: str, terms: list[str], dtype: DType) -> str:
+    """Return the term of a maximum or minimum: NaN if anything is, and -0 is less than +0.
+
+    Hardware takes either zero; with one choice for all, the laws of maxima hold of zeros, too.
+    """
+    nan = f"(_ NaN {dtype.bits - dtype.precision} {dtype.precision})"
+    invalid = " ".join(f"(fp.isNaN {term})" for term in terms)
+    one, other = terms
+    first = f"(or (fp.lt {one} {other}) (and (fp.eq {one} {other}) (fp.isNegative {one})))"
+    chosen = f"{one} {other}" if op == "min" else f"{other} {one}"
+    return f"(ite (or {invalid}) {nan} (ite {first} {chosen}))"
 
 
 def _saturated(term: str, source: DType, dtype: DType) -> str:

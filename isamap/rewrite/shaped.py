@@ -12,6 +12,7 @@ from isamap.rewrite.arithmetic import Model, NoTermError, equal
 from isamap.rewrite.build import Draft, extents, is_sole_writer, replaced
 from isamap.rewrite.rule import Rewriting, Rule
 from isamap.rewrite.shape import Fit, Shape, Shapes, fits, work
+from isamap.rewrite.zeros import tells_zeros_apart
 from isamap.solver.lemma import Lemma
 
 REASSOCIATE = "reassociate"
@@ -105,6 +106,9 @@ def _inserted(
     """Yield the statement with identities put into its value, and perhaps another reduction."""
     statement = kernel.statements[number]
     before = statement.value
+    if fit.inserted and fit.moved and tells_zeros_apart(kernel):
+        # The reals have one zero: that sums keep the sign of theirs cannot be proved there.
+        return
     lemmas = list(_lemma(rule, before, fit.value, kernel, fit.moved)) if fit.inserted else []
     added, wanted = "", bool(fit.inserted)
     if reduction != statement.reduction:
@@ -149,7 +153,8 @@ def _lemma(name: str, before: Expr, after: Expr, kernel: Kernel, moved: bool) ->
     model: Model = "reals" if moved else "bits"
     pair = generalised(before, after)
     with suppress(NoTermError):
-        yield equal(name, claim, [pair], model, kernel.permissions.finite)
+        zeros = tells_zeros_apart(kernel)
+        yield equal(name, claim, [pair], model, kernel.permissions.finite, zeros)
 
 
 def generalised(left: Expr, right: Expr) -> tuple[Expr, Expr]:

@@ -22,10 +22,11 @@ def first_buffers(accelerator: Accelerator, own: StatementSchedule) -> Iterator[
     """Yield what a first schedule tries for a statement, until something fits.
 
     Two places for everything that is brought in a loop, then for inputs only, then one for all.
-    Nothing goes on beside what the host computes.
+    Nothing goes on beside what the host computes, and registers are one place each.
     """
     entry, accesses = own.mapping.matching.needle.entry, len(own.operands)
-    if accelerator.queues is None or accelerator.queue(entry) is None:
+    beside = accelerator.queues is not None and accelerator.queue(entry) is not None
+    if not beside or not accelerator.scratchpads:
         yield ()
         return
     if own.levels:

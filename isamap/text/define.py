@@ -71,6 +71,8 @@ class Reader:
         permitted = permissions(scope, definition)
         self._declare(scope, definition, None)
         body = self._body(scope, definition)
+        if body.plans:
+            self._check_seen(scope, definition)
         typing = Typing(scope, {})
         statements = self._typed(typing, body)
         if self._close(mine, definition):
@@ -174,6 +176,15 @@ class Reader:
         else:
             body.finish()
         return body
+
+    def _check_seen(self, scope: Scope, definition: Definition) -> None:
+        """Report a kernel whose caller sees nothing of what it computes."""
+        # As they are written: what else is wrong with a buffer is told already.
+        roles = {item.role.text for item in definition.items if isinstance(item, BufferItem)}
+        if not roles & {"out", "inout"}:
+            message = f"the kernel {definition.name.text} has no out or inout buffer"
+            hint = "what a kernel computes is seen in these only: out Y : f32[4]"
+            scope.fail("E028", message, definition.name, hint)
 
     def _typed(self, typing: Typing, body: Body) -> list[Statement]:
         self._buffers(typing)

@@ -1,6 +1,7 @@
 """Several places in a scratchpad: transfers go on beside the computing, results stay the same."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
 from isamap.pipeline.result import Result
+from isamap.pipeline.schedule_text import schedule_text
 from isamap.schedule.reader import parse_schedule
 from isamap.sim.run import SimResult, simulate
 from isamap.text.load import parse_module
@@ -95,3 +97,29 @@ def test_a_search_goes_through_places(machine: str) -> None:
     report = make_report(kernel, load_hardware(machine), Options(tune=Budget(trials=6)))
     assert report.check is not None
     assert report.check.ok
+
+
+OUTER = load_hardware(str(Path(__file__).parent / "outer16.yaml"))
+REGISTERS = {
+    "product": "in A : f32[37, 29]  in B : f32[29, 43]  out Y : f32[37, 43]\n"
+    "Y[i, j] += A[i, k] * B[k, j]",
+    "vector": "in A : f32[53, 71]  in B : f32[71]  out Y : f32[53]\nY[i] += A[i, k] * B[k]",
+    "window": "in A : f32[19, 23, 12]  in B : f32[3, 3, 12, 20]  out Y : f32[9, 11, 20]\n"
+    "Y[h, w, k] += A[2*h + r, 2*w + s, c] * B[r, s, c, k]",
+}
+
+
+@pytest.mark.parametrize("name", REGISTERS)
+def test_registers_are_one_place_each_and_the_estimate_knows(name: str) -> None:
+    (kernel,) = parse_module(f"kernel k {{ {REGISTERS[name]} }}").kernels
+    result = map_kernel(kernel, OUTER)
+    assert all(own.buffers == () for own in result.schedule.statements)
+    assert 0.8 < result.estimate.cycles / float(simulated(result).cycles) < 1.25
+
+
+def test_a_schedule_of_a_machine_without_scratchpads_is_read_back() -> None:
+    (kernel,) = parse_module(f"kernel k {{ {REGISTERS['product']} }}").kernels
+    result = map_kernel(kernel, OUTER)
+    text = schedule_text(result)
+    again = map_kernel(kernel, OUTER, Options(schedule=parse_schedule(Source("x.schedule", text))))
+    assert again.lowered == result.lowered

@@ -36,6 +36,7 @@ APART = {
     "own_input": "A is read while the results are made",
     "part": "Y takes a part of T",
     "between": "b is computed between",
+    "dead": "nothing takes T",
 }
 
 

@@ -6,11 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from time import process_time
 from typing import Any
 
+import numpy as np
 import pytest
 
 from isamap.diagnostics import CertificateError, Source
+from isamap.interp.arithmetic import free
+from isamap.ir.dtype import DTYPES
 from isamap.ir.nodes import Kernel
 from isamap.lower.nodes import Call, Loop, LoweredKernel, Node, Scope
 from isamap.pipeline.mapped import map_kernel
@@ -22,6 +26,7 @@ from isamap.proof.evidence import Evidence
 from isamap.proof.field import field_check
 from isamap.proof.recheck import foreign, recheck
 from isamap.proof.saved import VERSION, certificate_json, digest, load, read_evidence, save
+from isamap.proof.timed import OutOfTimeError, Timed
 from isamap.schedule.reader import parse_schedule
 from tests.proof.samples import BYTES, FIXED, POOL, SAME, SYMBOLIC, changed, kernel, machine, mapped
 
@@ -347,6 +352,41 @@ def test_without_time_nothing_is_proved() -> None:
     assert {claim.verdict for claim in solved} == {"unknown"}
     assert found.verdict == "unknown"
     assert found.field.verdict == "not run"
+
+
+@pytest.mark.parametrize("text", [FIXED, BYTES])
+def test_runs_end_when_their_time_is_over_and_then_claim_nothing(text: str) -> None:
+    result = mapped(text, "x86_avx512")
+    ended = prove_result(result, replace(LIMITS, seconds=-1.0)).field
+    assert (ended.verdict, ended.sizes, ended.field_runs, ended.exact_runs) == ("not run", (), 0, 0)
+    assert ended.text.startswith("no time was left")
+    in_time = prove_result(result, replace(LIMITS, seconds=600.0)).field
+    assert in_time == prove_result(result, LIMITS).field
+    assert in_time.verdict == "agrees"
+
+
+def test_no_time_is_no_fault_of_the_code() -> None:
+    result = mapped(FIXED, "x86_avx512")
+    wrong = replace(result, lowered=replace(result.lowered, body=result.lowered.body[:-1]))
+    assert prove_result(wrong, LIMITS).field.verdict == "differs"
+    assert prove_result(wrong, replace(LIMITS, seconds=-1.0)).field.verdict == "not run"
+
+
+def test_arithmetic_counts_the_time_of_an_operation_and_of_a_fold() -> None:
+    dtype, numbers = DTYPES["f32"], np.arange(1, 4, dtype=np.uint64)
+    for add in (1000.0, -1.0):
+        timed = Timed(free(), process_time() + add)
+        total = np.zeros((), np.uint64)
+        plus = timed.operation("+", (dtype, dtype), dtype)
+        if add > 0:
+            assert plus(numbers, numbers).tolist() == [2, 4, 6]
+            timed.fold("+", dtype, total, numbers)
+            assert total == 6
+            continue
+        with pytest.raises(OutOfTimeError):
+            plus(numbers, numbers)
+        with pytest.raises(OutOfTimeError):
+            timed.fold("+", dtype, total, numbers)
 
 
 def test_every_mapping_is_proved() -> None:

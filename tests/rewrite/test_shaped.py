@@ -1,5 +1,6 @@
 """Values in other shapes: the same, for random values and bodies of instructions."""
 
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -10,11 +11,14 @@ from hypothesis import strategies as st
 from isamap.interp.compare import compare
 from isamap.interp.inputs import random_inputs
 from isamap.interp.run import interpret
-from isamap.ir.nodes import Kernel, Statement
+from isamap.ir.dtype import DTYPES
+from isamap.ir.nodes import Access, Kernel, Op, Statement
 from isamap.ir.printer import print_expr, print_statement
 from isamap.rewrite.apply import Rewritings, rewritings
+from isamap.rewrite.arithmetic import equal
 from isamap.rewrite.rules import rules_for
 from isamap.rewrite.shape import shapes_of
+from isamap.solver.lemma import prove
 from tests.profiles import examples
 from tests.rewrite.products import Drawn, assert_valid, boxes, buffers, kernel_of
 
@@ -194,6 +198,30 @@ def test_an_assignment_accumulates_only_where_nothing_was_before() -> None:
         assert ("Y[i] += A[i] * 1" in statements) == offered
     twice = "kernel k {\nin A : s32[3]\nout Y : s32[3]\nY[i] = A[i]\nY[i] += A[i]\n}"
     assert "Y[i] += A[i] * 1" not in _values(kernel_of(twice), body, "s32")
+
+
+@pytest.mark.parametrize("quotient", ["1 / Y[i]", "rsqrt(Y[i])", "2 * (A[i] / max(Y[i], A[i]))"])
+@pytest.mark.parametrize("permissions", ["", " permit no finite"])
+def test_zeros_keep_their_signs_where_something_divides_by_them(
+    quotient: str, permissions: str
+) -> None:
+    def found(last: str) -> set[str]:
+        head = f"kernel k{permissions} {{\nin A : f32[3]\nout Y : f32[3]\nout Z : f32[3]\n"
+        bodies = ["c[i] += a[i] * b[i]", "r[i] = a[i] * b[i]"]
+        return _values(kernel_of(f"{head}Y[i] = -A[i]\nZ[i] = {last}\n}}"), bodies, "f32")
+
+    gone = {"Y[i] += -A[i] * 1.0", "Y[i] = 0.0 + -A[i] * 1.0"}
+    kept = {"Y[i] = -A[i] * 1.0"}
+    assert found("Y[i] / 2") == found("Y[i]") == gone | kept
+    assert found(quotient) == (kept if permissions else gone | kept)
+
+
+def test_the_laws_of_maxima_hold_of_zeros_with_signs() -> None:
+    a, b, c = (Access(name, (), DTYPES["f32"]) for name in "abc")
+    for op in ("max", "min"):
+        over = partial(Op, op, dtype=DTYPES["f32"])
+        laws = (over((a, b)), over((b, a))), (over((a, over((b, c)))), over((over((a, b)), c)))
+        assert prove(equal("", "", laws, signed_zeros=True), 60_000).verdict == "proved"
 
 
 def test_a_value_that_has_the_shape_is_left_alone() -> None:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from isamap.ir.nodes import Statement
+from isamap.rewrite.by_exp import NAME as BY_EXP
+from isamap.rewrite.by_exp import sigmoid_by_exp
 from isamap.rewrite.contraction import contract
 from isamap.rewrite.narrow import narrow_arithmetic
 from isamap.rewrite.narrow_copies import narrow_copies
@@ -36,6 +38,7 @@ RULES: tuple[Named, ...] = (
     ("split-terms", split_terms),
     ("winograd", winograd),
     ("reciprocal", reciprocal),
+    (BY_EXP, sigmoid_by_exp),
     (ONCE, compute_once),
     (STEPS, in_steps),
 )

@@ -36,11 +36,13 @@ def test_a_machine_without_cpuinfo_has_no_features(cpuinfo: Path) -> None:
         ("fpu avx2 fma f16c bmi2", "x86_avx2"),
         ("fpu avx2 fma f16c bmi2 avx512f avx512bw avx512dq avx512vl", "x86_avx2"),
         (
-            "avx2 fma f16c bmi2 avx512f avx512bw avx512dq avx512vl avx512_vnni avx512vbmi avx512_bf16",
+            "avx2 fma f16c bmi2 avx512f avx512bw avx512dq avx512vl avx512_vnni avx512vbmi"
+            " avx512_bf16",
             "x86_avx512",
         ),
         (
-            "avx2 fma f16c bmi2 avx512f avx512bw avx512dq avx512vl avx512_vnni avx512vbmi avx512_bf16"
+            "avx2 fma f16c bmi2 avx512f avx512bw avx512dq avx512vl avx512_vnni avx512vbmi"
+            " avx512_bf16"
             " amx_tile amx_bf16 amx_int8",
             "x86_amx",
         ),

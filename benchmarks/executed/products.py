@@ -1,7 +1,7 @@
 """Micro-kernels of packed matrix products: a register block of each type that is multiplied."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from isamap.diagnostics import IsamapError, Source
@@ -12,7 +12,7 @@ from isamap.pipeline.result import Result
 from isamap.pipeline.schedule_text import schedule_text
 from isamap.schedule.reader import parse_schedule
 from isamap.schedule.shape import block_of, read_shape
-from isamap.schedule.written import WrittenSchedule
+from isamap.schedule.written import WrittenEarly, WrittenSchedule
 from isamap.text.load import parse_module
 
 TYPES = {
@@ -106,4 +106,24 @@ def products(machine: Accelerator) -> Iterator[Product]:
             rows, columns = (block[v] * shape.tile[v] for v in ("i", "j"))
             schedule = parse_schedule(Source("product.schedule", schedule_text(result)))
             name = own.mapping.matching.needle.name
-            yield Product(types, rows, columns, name, schedule, shape.tile["k"])
+            found = Product(types, rows, columns, name, schedule, shape.tile["k"])
+            yield replace(found, schedule=_of_one_block(schedule, found.depths[0] // found.depth))
+
+
+def _of_one_block(schedule: WrittenSchedule, rounds: int) -> WrittenSchedule:
+    """Return a schedule without what a block fetches of the next one, for there is none.
+
+    What would be of interest so many rounds ahead, or more, is fetched the last one of them ahead:
+    the instruction that fetches it counts as it does in the whole product.
+    """
+
+    def near(early: WrittenEarly) -> WrittenEarly:
+        if early.count is None or early.count.number < rounds:
+            return early
+        return replace(early, count=replace(early.count, text=str(rounds - 1)))
+
+    statements = (
+        s if s.prefetch is None else replace(s, prefetch=tuple(map(near, s.prefetch)))
+        for s in schedule.statements
+    )
+    return replace(schedule, statements=tuple(statements))

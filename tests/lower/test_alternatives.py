@@ -27,8 +27,9 @@ def tried(result: Result) -> dict[str, float]:
     first = result.statements[0]
     found: dict[str, float] = {}
     for one in first.scheduled:
-        name = first.mappings[one.mapping].matching.needle.name
-        found[name] = min(found.get(name, one.cycles), one.cycles)
+        if one.cycles is not None:
+            name = first.mappings[one.mapping].matching.needle.name
+            found[name] = min(found.get(name, one.cycles), one.cycles)
     return found
 
 

@@ -166,3 +166,21 @@ def test_a_wrong_result_is_told_with_what_is_recorded(tmp_path: Path) -> None:
     done = CliRunner().invoke(group, options, standalone_mode=False)
     assert done.return_value == 4
     assert "bochs-x86_64 is known to compute tdpbssd wrongly: bytes with a sign" in done.output
+
+
+ROUNDED = """kernel product { in A : bf16[32, 64]  const B : bf16[64, 32]  local C : f32[32, 32]
+  out Y : bf16[32, 32]
+  C[i, j] += f32(A[i, k]) * f32(B[k, j])
+  Y[i, j] = bf16(C[i, j]) }
+"""
+
+
+@pytest.mark.usefixtures("without_tiles")
+def test_of_rows_that_become_one_vector_the_wrong_half_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "product.ir"
+    path.write_text(ROUNDED)
+    done = CliRunner().invoke(
+        group, ["map", str(path), "--hw", "x86_amx", "--no-proof"], standalone_mode=False
+    )
+    assert done.return_value == 4
+    assert "bochs-x86_64 is known to compute rows_bf16_of_f32 wrongly: of two" in done.output

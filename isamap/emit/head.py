@@ -24,7 +24,11 @@ def head_lines(accelerator: Accelerator) -> list[str]:
     flags = textwrap.wrap(" ".join(words), WIDTH, break_long_words=False, break_on_hyphens=False)
     if tools.includes:
         flags[-1] += "  (headers lie beside its description)"
-    return [f"{first}  Compile it as isamap does:", *(f"     {line}" for line in flags), *_linked(tools)]
+    return [
+        f"{first}  Compile it as isamap does:",
+        *(f"     {line}" for line in flags),
+        *_linked(tools),
+    ]
 
 
 def _linked(tools: Toolchain) -> list[str]:

@@ -41,7 +41,9 @@ def test_the_command_compiles_the_file_beside_a_caller(tmp_path: Path) -> None:
 
 
 def test_a_program_of_ones_own_is_linked_as_the_comment_says(tmp_path: Path) -> None:
-    (kernel,) = parse_module("kernel grow { in X : f64[8] out Y : f64[8] Y[i] = exp(X[i]) }").kernels
+    (kernel,) = parse_module(
+        "kernel grow { in X : f64[8] out Y : f64[8] Y[i] = exp(X[i]) }"
+    ).kernels
     source = map_kernel(kernel, load_hardware("portable_c")).source
     assert source is not None
     (tmp_path / "grow.c").write_text(source.text)
@@ -61,9 +63,7 @@ def test_libraries_of_programs_without_a_c_library_are_not_told() -> None:
     alone = replace(tools, shared=("-shared",), program=("-lcompiler_rt",), start="void _start;")
     assert libraries("\n".join(head_lines(replace(MACHINE, toolchain=alone)))) == []
     hosted = replace(alone, start="")
-    assert libraries("\n".join(head_lines(replace(MACHINE, toolchain=hosted)))) == [
-        "-lcompiler_rt"
-    ]
+    assert libraries("\n".join(head_lines(replace(MACHINE, toolchain=hosted)))) == ["-lcompiler_rt"]
 
 
 def test_flags_cannot_end_the_comment() -> None:

@@ -19,6 +19,13 @@ def check_emit(path: Path, machine: Accelerator) -> None:
         check_folder(path)
 
 
+def emitted_files(path: Path, name: str) -> tuple[Path, ...]:
+    """Return the files that the C of a kernel called ``name`` is written to, then its header."""
+    if path.suffix == ".c" and not path.is_dir():
+        return (path,)
+    return path / f"{name}.c", path / f"{name}.h"
+
+
 def write_c(result: Result, path: Path) -> None:
     """Write the C to ``path`` if it ends in .c, else the C and its header into folder ``path``.
 
@@ -27,12 +34,6 @@ def write_c(result: Result, path: Path) -> None:
     """
     if result.source is None:
         raise ToolError(fail("E741", f"there is no C to write: {result.no_c}"))
-    name = result.kernel.name
-    if path.suffix == ".c" and not path.is_dir():
-        files = {path: result.source.text}
-    else:
-        files = {
-            path / f"{name}.c": result.source.text,
-            path / f"{name}.h": result.source.header,
-        }
-    write_text(files)
+    texts = (result.source.text, result.source.header)
+    # A file has the C alone.
+    write_text(dict(zip(emitted_files(path, result.kernel.name), texts, strict=False)))

@@ -87,11 +87,11 @@ def command(
         return _check(checked, expected, limits, as_json)
     if path is None or hardware is None:
         raise click.UsageError("KERNEL.ir and --hw are needed, or --check FILE.")
-    from isamap.cli.output import check_file
+    from isamap.cli.output import check_apart, check_file
     from isamap.cli.proofs import all_lines, proof_lines
     from isamap.pipeline.mapped import map_kernel
     from isamap.pipeline.prove import prove_mappings, prove_result
-    from isamap.pipeline.source import load_hardware, load_kernel
+    from isamap.pipeline.source import files_read, load_hardware, load_kernel
     from isamap.proof.saved import certificate_json
     from isamap.proof.saved import save as write
 
@@ -100,6 +100,7 @@ def command(
         kernel = load_kernel(path, dict(sizes), name)
         machine = load_hardware(hardware, trust)
         check_file(save)
+        check_apart({"--save": (save,)}, files_read(path, hardware))
         result = map_kernel(kernel, machine, tell=tell)
         tell("prove")
         certificate = prove_result(result, limits)

@@ -34,18 +34,21 @@ Examples
 )
 def command(path: Path, hardware: str | None, emit: Path | None) -> int:
     """Replay and print the schedule; return the exit code."""
-    from isamap.cli.emit import write_c
-    from isamap.cli.output import check_file
+    from isamap.cli.emit import emitted_files, write_c
+    from isamap.cli.output import check_apart, check_file
     from isamap.cli.text import head_lines, schedule_lines
     from isamap.cli.tuned import tuning_lines
     from isamap.pipeline.replay import replay
-    from isamap.pipeline.source import load_hardware
+    from isamap.pipeline.source import files_read, load_hardware
 
     if emit and emit.suffix == ".c":
         check_file(emit, folders=True)
     with progress() as tell:
         replayed = replay(path, None if hardware is None else load_hardware(hardware), tell)
     result = replayed.result
+    if emit:
+        read = (path, *files_read(None, hardware))
+        check_apart({"--emit": emitted_files(emit, replayed.kernel.name)}, read)
     lines = [*head_lines(replayed.kernel, replayed.hardware), "", *schedule_lines(result), ""]
     lines += tuning_lines(result.tuning)
     interrupted = result.tuning is not None and result.tuning.interrupted

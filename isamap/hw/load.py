@@ -62,6 +62,22 @@ def load_hardware(name_or_path: str, trust: bool = False, instructions: bool = T
     return _build(chain, parameters, folder, trust or folder is None, instructions)
 
 
+def files_read(name_or_path: str) -> tuple[Path, ...]:
+    """Return the files, none of them shipped, that :func:`load_hardware` reads.
+
+    HardwareError if one of them cannot be read.
+    """
+    own, server = split_server(name_or_path)
+    if server is not None and not Path(split_name(name_or_path)[0]).exists():
+        return (*files_read(own), *files_read(server))
+    name = split_name(name_or_path)[0]
+    source, folder = (None, None) if name == "native" else _open(name)
+    if source is None or folder is None:  # What ships extends only what ships.
+        return ()
+    files = _chain(source, folder)
+    return tuple(Path(file.source.name) for file in files if file.folder is not None)
+
+
 # --- finding --------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _File:

@@ -167,6 +167,12 @@ def test_a_certificate_is_saved_and_checked_in_another_process(
     foreign = isamap("prove", "--check", str(path), "--hw", "gemm16")
     assert foreign.code == 1
     assert "error[E775]" in foreign.err
+    assert foreign.out == ""  # nothing is proved of it
+    other = tmp_path / "other.ir"
+    other.write_text(Path(kernel).read_text().replace("kernel mm", "kernel nn"))
+    foreign = isamap("prove", "--check", str(path), other, "--json")
+    assert (foreign.code, len(foreign.json["differences"])) == (1, 1)
+    assert "another kernel than nn" in foreign.err
     path.write_text(path.read_text().replace("one element of the kernel's", "no element"))
     wrong = isamap("prove", "--check", str(path))
     assert wrong.code == 1

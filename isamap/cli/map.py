@@ -38,7 +38,8 @@ Examples
     "--emit",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Write the C to PATH.c, or the C and its header into the folder PATH.",
+    help="Write the C to PATH, which ends in .c; or the C and its header into the folder PATH, "
+    "which is made if its name has no suffix.",
 )
 @click.option(
     "--save-schedule",

@@ -59,6 +59,14 @@ def test_check_tells_what_is_good(isamap: "Run", matmul: Path) -> None:
     assert (done.code, done.out) == (0, f"{matmul}: good: 1 kernel\n")
 
 
+def test_check_of_nothing_is_no_good_kernel(isamap: "Run", tmp_path: Path) -> None:
+    empty = tmp_path / "empty.ir"
+    empty.write_text("# nothing yet\n")
+    done = isamap("check", empty)
+    assert (done.code, done.out) == (1, "")
+    assert f"error[E701]: '{empty}' holds no kernel" in done.err
+
+
 def test_check_goes_on_after_a_fault(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
     bad, machine = tmp_path / "bad.ir", tmp_path / "bad.yaml"
     bad.write_text("kernel k( {")

@@ -17,6 +17,7 @@ SHARED = {
     "E413": {"pipeline", "schedule"},
     "E414": {"pipeline", "schedule"},
     "E505": {"run", "targets"},
+    "E701": {"cli", "pipeline"},
     "E732": {"cli", "pipeline"},
     "E746": {"isamap_search", "pipeline"},
 }

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -103,6 +104,7 @@ def _open(name: str) -> tuple[Source, Path | None]:
     if not name or (
         os.sep not in name and not name.endswith((".yaml", ".yml")) and not Path(name).exists()
     ):
+        _check_values(name)
         known = ", ".join((*shipped_names(), "native"))
         message = f"there is no description '{name}'"
         hint = f"shipped are: {known}; anything else is the path of a .yaml file"
@@ -114,6 +116,16 @@ def _open(name: str) -> tuple[Source, Path | None]:
         if own in shipped_names():
             return shipped_source(own), None
     return read_file(path), path.parent
+
+
+def _check_values(name: str) -> None:
+    """HardwareError where a description is named with parameters that have no values."""
+    own, colon, given = name.partition(":")
+    if colon and (own in (*shipped_names(), "native") or Path(own).is_file()):
+        lacking = next((one for one in given.split(",") if not re.fullmatch(r"\w+=\d+", one)), "")
+        wanted = lacking.partition("=")[0]
+        hint = f"a number, as in {own}:{wanted or 'VL'}=512"
+        raise HardwareError(fail("E128", f"the parameter '{wanted}' needs a value", hint=hint))
 
 
 def _chain(source: Source, folder: Path | None) -> tuple[_File, ...]:
@@ -141,6 +153,8 @@ def _parent(wanted: str, folder: Path | None, span: Span) -> tuple[Source, Path 
     if not (folder / beside).is_file():
         message = f"there is no description '{wanted}', shipped or in this folder"
         hint = f"shipped are: {', '.join(shipped_names())}"
+        if (folder / f"{wanted}.yaml").is_file():
+            hint = f"the file beside it is '{wanted}.yaml': write the whole name"
         raise HardwareError(fail("E109", message, span, hint))
     return read_file(folder / beside), folder
 

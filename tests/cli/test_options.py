@@ -2,6 +2,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import numpy as np
 import pytest
 
 from isamap.cli.options import BudgetType, SizeType
@@ -127,6 +128,37 @@ def test_a_schedule_may_be_renewed_and_not_lost(
     assert isamap(*common, "--schedule", file, "--save-schedule", file).code == 0
     done = isamap(*common, "--schedule", file, "--records", file)
     assert "error[E732]: cannot write" in done.err
+
+
+def test_c_is_written_to_a_file_of_c_or_a_folder(
+    isamap: "Run", matmul: Path, tmp_path: Path
+) -> None:
+    common = ["map", matmul, "--hw", "portable_c", "--no-proof", "--emit"]
+    done = isamap(*common, tmp_path / "mm.txt")
+    assert done.code == 1
+    assert "is neither a file .c nor a folder that there is" in done.err
+    assert f"help: name a file such as '{tmp_path / 'mm.c'}'" in done.err
+    (tmp_path / "made.d").mkdir()
+    for folder in ("made.d", "made"):
+        assert isamap(*common, tmp_path / folder).code == 0
+        assert (tmp_path / folder / "mm.c").exists()
+
+
+@pytest.mark.parametrize("given", ["VL", "VL=", "VL=512,VL"])
+def test_a_parameter_without_a_value_is_told(isamap: "Run", matmul: Path, given: str) -> None:
+    done = isamap("map", matmul, "--hw", f"aarch64_sve2:{given}")
+    assert done.code == 1
+    assert "error[E128]: the parameter 'VL' needs a value" in done.err
+    assert "help: a number, as in aarch64_sve2:VL=512" in done.err
+
+
+def test_of_arrays_that_are_missing_those_that_there_are_are_told(
+    isamap: "Run", matmul: Path, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "in.npz", A=np.zeros((24, 16), np.float32))
+    done = isamap("run", matmul, "--hw", "portable_c", "--inputs", tmp_path / "in.npz")
+    assert "error[E733]: no array for input 'B'" in done.err
+    assert "help: arrays are found by the names of the buffers; there are: A" in done.err
 
 
 def test_a_machine_without_c_is_told_before_the_work(

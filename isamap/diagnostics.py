@@ -183,7 +183,8 @@ class Collector:
     def errors(self) -> tuple[Diagnostic, ...]:
         """The errors in order of position, at most ``limit`` and a count of the rest.
 
-        A line with an error of syntax tells its first one only: the others follow from it.
+        A line with an error of syntax tells its first such one only: the others follow from it,
+        those of what the line means too, wherever they stand.
         """
         ordered = sorted(
             (d for d in self.found if d.severity == "error"),
@@ -195,6 +196,8 @@ class Collector:
         seen: set[tuple[object, ...]] = set()
         kept = []
         for d in ordered:
+            if _line(d) in misread and d.code not in SYNTAX_CODES:
+                continue
             column = d.span.column if d.span and _line(d) not in misread else 0
             place = (*_line(d), column)
             if place not in seen:

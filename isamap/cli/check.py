@@ -42,9 +42,12 @@ def _check(path: Path) -> str:
 
         machine = load_hardware(path)
         return f"good: machine {machine.name}, {_count(len(machine.entries), 'instruction')}"
+    from isamap.diagnostics import ArgumentsError, fail
     from isamap.text.load import load_module
 
     module = load_module(path)
+    if not (module.kernels or module.instructions or module.programs):
+        raise ArgumentsError(fail("E701", f"'{path}' holds no kernel"))
     parts = [
         _count(len(module.kernels), "kernel"),
         *([_count(len(module.instructions), "instruction")] if module.instructions else []),

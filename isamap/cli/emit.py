@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from isamap.cli.output import check_file, check_folder, write_text
-from isamap.diagnostics import ToolError, fail
+from isamap.diagnostics import ArgumentsError, ToolError, fail
 from isamap.hw.accelerator import Accelerator
 from isamap.pipeline.result import Result
 
@@ -13,10 +13,29 @@ def check_emit(path: Path, machine: Accelerator) -> None:
     if machine.toolchain is None:
         why = f"the description of '{machine.name}' names no toolchain"
         raise ToolError(fail("E741", f"there is no C to write: {why}"))
+    check_path(path)
+
+
+def check_path(path: Path) -> None:
+    """Raise ArgumentsError where C cannot be written to a path: a file .c, or a folder.
+
+    What is neither there nor a folder by its name is no folder to make: it may be meant as a file.
+    """
     if path.suffix == ".c" and not path.is_dir():
         check_file(path, folders=True)
+    elif path.suffix and not path.exists():
+        text = f"cannot write '{path}': it is neither a file .c nor a folder that there is"
+        hint = f"name a file such as '{path.with_suffix('.c')}', or make the folder"
+        raise ArgumentsError(fail("E732", text, hint=hint))
     else:
         check_folder(path)
+
+
+def emitted_files(path: Path, name: str) -> tuple[Path, ...]:
+    """Return the files that the C of a kernel called ``name`` is written to, then its header."""
+    if path.suffix == ".c" and not path.is_dir():
+        return (path,)
+    return path / f"{name}.c", path / f"{name}.h"
 
 
 def write_c(result: Result, path: Path) -> None:
@@ -27,12 +46,6 @@ def write_c(result: Result, path: Path) -> None:
     """
     if result.source is None:
         raise ToolError(fail("E741", f"there is no C to write: {result.no_c}"))
-    name = result.kernel.name
-    if path.suffix == ".c" and not path.is_dir():
-        files = {path: result.source.text}
-    else:
-        files = {
-            path / f"{name}.c": result.source.text,
-            path / f"{name}.h": result.source.header,
-        }
-    write_text(files)
+    texts = (result.source.text, result.source.header)
+    # A file has the C alone.
+    write_text(dict(zip(emitted_files(path, result.kernel.name), texts, strict=False)))

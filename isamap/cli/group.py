@@ -70,6 +70,7 @@ def group() -> None:
 def run(arguments: Sequence[str] | None) -> int:
     """Run the group; every fault of the user becomes a message on stderr and an exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    _open_closed()
     try:
         # Not group.main(): it makes exit code 1 of a reader that left.
         with group.make_context("isamap", given) as context:
@@ -93,6 +94,16 @@ def run(arguments: Sequence[str] | None) -> int:
         print("error[E799]: out of memory", file=sys.stderr)
         return 6
     return code if isinstance(code, int) else 0
+
+
+def _open_closed() -> None:
+    """Open what a caller has closed (``>&-``) into nothing: nobody wants to read it.
+
+    Otherwise Python has no stream there, and a file that is opened later gets its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _report(error: IsamapError) -> int:

@@ -2,7 +2,7 @@
 
 import click
 
-from isamap.cli.tables import short, table, wrap
+from isamap.cli.tables import short, size, table, wrap
 from isamap.hw.accelerator import Accelerator, Entry, Storage
 from isamap.ir.nodes import Instruction
 from isamap.ir.printer import print_buffer, print_extent, print_statement
@@ -77,17 +77,10 @@ def _storage(storage: Storage) -> tuple[str, str, str]:
         holds = f"{storage.count} of {storage.bits} bits" if storage.bits else f"{storage.count}"
         holds += f", within {storage.within}" if storage.within else ""
     elif storage.size is not None:
-        holds = _bytes(storage.size) + (f" in {storage.banks} banks" if storage.banks > 1 else "")
+        holds = size(storage.size) + (f" in {storage.banks} banks" if storage.banks > 1 else "")
     else:
         holds = ""
     return storage.name, storage.kind, holds
-
-
-def _bytes(size: int) -> str:
-    for unit, scale in (("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= scale:
-            return f"{size / scale:.4g} {unit}"
-    return f"{size} B"
 
 
 def _rows(entry: Entry) -> list[tuple[str, str, str, str]]:

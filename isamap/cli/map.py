@@ -38,7 +38,8 @@ Examples
     "--emit",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Write the C to PATH.c, or the C and its header into the folder PATH.",
+    help="Write the C to PATH, which ends in .c; or the C and its header into the folder PATH, "
+    "which is made if its name has no suffix.",
 )
 @click.option(
     "--save-schedule",
@@ -90,15 +91,15 @@ def command(
     as_json: bool,
 ) -> int:
     """Run the path and print its report; return the exit code."""
-    from isamap.cli.emit import check_emit, write_c
-    from isamap.cli.output import check_file, write_text
+    from isamap.cli.emit import check_emit, emitted_files, write_c
+    from isamap.cli.output import check_apart, check_file, write_text
     from isamap.cli.text import report_lines
     from isamap.diagnostics import fail
     from isamap.pipeline.facts import report_facts
     from isamap.pipeline.options import Clock, Options
     from isamap.pipeline.report import make_report
     from isamap.pipeline.schedule_text import schedule_text
-    from isamap.pipeline.source import load_hardware, load_kernel, load_schedule
+    from isamap.pipeline.source import files_read, load_hardware, load_kernel, load_schedule
 
     search = search_options(tune, records, forget, objectives, sampler, study, storage, log)
     options = Options(
@@ -120,6 +121,9 @@ def command(
             kernel = load_kernel(path, dict(sizes), name)
         with clock.stage("hardware"):
             machine = load_hardware(hardware, trust)
+        outputs = {**search.written, "--emit": emitted_files(emit, kernel.name) if emit else ()}
+        check_apart({**outputs, "--save-schedule": (save,)}, files_read(path, hardware))
+        check_apart(outputs, () if written is None else (written,))  # a schedule may be renewed
         if emit:
             check_emit(emit, machine)
         report = make_report(kernel, machine, options, clock)

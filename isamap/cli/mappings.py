@@ -11,7 +11,7 @@ from isamap.ir.printer import print_expr
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.result import StatementResult, issue_cycles
-from isamap.pipeline.sequences import Sequences
+from isamap.pipeline.sequences import Sequences, axes_text, tile_text
 
 SHOWN = 8
 """Mappings that are shown unless all are."""
@@ -110,12 +110,10 @@ def _operands(mapping: LegalMapping) -> str:
 
 
 def _cells(mapping: LegalMapping, name: str) -> tuple[str, ...]:
-    tile = {name: size for name, size in mapping.tile.items() if size > 1}
-    placed = [_placed(mapping, axis.name, tile) for axis in mapping.matching.needle.axes]
     return (
         name,
-        ", ".join(filter(None, placed)) or "-",
-        ", ".join(f"{name}={size}" for name, size in tile.items()) or "1",
+        axes_text(mapping),
+        tile_text(mapping),
         f"{100 * mapping.utilisation:.3g}%",
     )
 
@@ -125,11 +123,3 @@ def _bound(mapping: LegalMapping, kernel: Kernel, symbols: Mapping[str, int]) ->
     if not set(kernel.symbols) <= set(symbols):
         return "-"
     return f">{short(issue_cycles(mapping, kernel, symbols))}"
-
-
-def _placed(mapping: LegalMapping, axis: str, tile: Mapping[str, int]) -> str:
-    """Return what lies on an axis, digits of extent 1 left out; empty for an empty axis."""
-    forms = [str(form) for form in mapping.matching.on_axis(axis) if form.names & tile.keys()]
-    if not forms:
-        return ""
-    return f"{axis}<-{forms[0] if len(forms) == 1 else '[' + ', '.join(forms) + ']'}"

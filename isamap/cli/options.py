@@ -274,6 +274,15 @@ class SearchOptions:
     records: Path | None
     settings: Settings
 
+    @property
+    def written(self) -> dict[str, tuple[Path | None, ...]]:
+        """The files that a search writes, by option."""
+        return {
+            "--records": (self.records,),
+            "--study": (self.settings.place.path,),
+            "--log": (self.settings.log,),
+        }
+
 
 def search_options(
     tune: Budget | None,

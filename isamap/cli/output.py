@@ -1,7 +1,7 @@
 """Files that a command writes at its end: whether it can is looked at before the work."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from isamap.diagnostics import ArgumentsError, fail
@@ -28,6 +28,20 @@ def check_folder(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise _unwritable(path, "it is no folder")
     _check_parent(path, path.absolute(), True)
+
+
+def check_apart(written: Mapping[str, Iterable[Path | None]], read: Iterable[Path]) -> None:
+    """Raise ArgumentsError where a file that an option has written is one that a command reads.
+
+    ``written`` are the files of each option; None is no file.  Which are read is asked only if some
+    is written.
+    """
+    given = [(option, path) for option, paths in written.items() for path in paths if path]
+    kept = {path.resolve() for path in read} if given else set()
+    for option, path in given:
+        if path.resolve() in kept:
+            text = f"cannot write '{path}': this command reads it"
+            raise ArgumentsError(fail("E732", text, hint=f"give {option} another file"))
 
 
 def write_text(files: Mapping[Path, str]) -> None:

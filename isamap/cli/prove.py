@@ -87,11 +87,11 @@ def command(
         return _check(checked, expected, limits, as_json)
     if path is None or hardware is None:
         raise click.UsageError("KERNEL.ir and --hw are needed, or --check FILE.")
-    from isamap.cli.output import check_file
+    from isamap.cli.output import check_apart, check_file
     from isamap.cli.proofs import all_lines, proof_lines
     from isamap.pipeline.mapped import map_kernel
     from isamap.pipeline.prove import prove_mappings, prove_result
-    from isamap.pipeline.source import load_hardware, load_kernel
+    from isamap.pipeline.source import files_read, load_hardware, load_kernel
     from isamap.proof.saved import certificate_json
     from isamap.proof.saved import save as write
 
@@ -100,6 +100,7 @@ def command(
         kernel = load_kernel(path, dict(sizes), name)
         machine = load_hardware(hardware, trust)
         check_file(save)
+        check_apart({"--save": (save,)}, files_read(path, hardware))
         result = map_kernel(kernel, machine, tell=tell)
         tell("prove")
         certificate = prove_result(result, limits)
@@ -139,23 +140,27 @@ def _check(path: Path, expected: _Expected, limits: "Limits", as_json: bool) -> 
     with progress() as tell:
         tell("read")
         data = load(path)
-        kernel = machine = None
+        kernel = machine = found = None
         if expected.kernel is not None:
             kernel = load_kernel(expected.kernel, expected.sizes, expected.name)
         if expected.hardware is not None:
             machine = load_hardware(expected.hardware, expected.trust)
-        tell("prove")
-        found = recheck(data, limits)
-        differences = (*foreign(data, kernel, machine), *found.differences)
-    if as_json:
-        document = certificate_json(found.certificate)
-        click.echo(json.dumps({**document, "differences": list(differences)}, indent=2))
-    else:
+        differences = tuple(foreign(data, kernel, machine))
+        if not differences:
+            tell("prove")
+            found = recheck(data, limits)
+            differences = found.differences
+    if found is not None and not as_json:
         click.echo("\n".join(proof_lines(found.certificate)))
+    if as_json:
+        document = {} if found is None else certificate_json(found.certificate)
+        click.echo(json.dumps({**document, "differences": list(differences)}, indent=2))
     for difference in differences[:_SHOWN]:
         click.echo(fail("E775", f"{path}: {difference}").render(), err=True)
     if (more := len(differences) - _SHOWN) > 0:
         click.echo(f"and {more} more", err=True)
+    if found is None:  # Of something else nothing is proved.
+        return 1
     code = _code(found.certificate)
     return code if code == 4 else 1 if differences else code
 

@@ -30,22 +30,26 @@ Examples
     "--emit",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Write the C to PATH.c, or the C and its header into the folder PATH.",
+    help="Write the C to PATH, which ends in .c; or the C and its header into the folder PATH, "
+    "which is made if its name has no suffix.",
 )
 def command(path: Path, hardware: str | None, emit: Path | None) -> int:
     """Replay and print the schedule; return the exit code."""
-    from isamap.cli.emit import write_c
-    from isamap.cli.output import check_file
+    from isamap.cli.emit import check_path, emitted_files, write_c
+    from isamap.cli.output import check_apart
     from isamap.cli.text import head_lines, schedule_lines
     from isamap.cli.tuned import tuning_lines
     from isamap.pipeline.replay import replay
-    from isamap.pipeline.source import load_hardware
+    from isamap.pipeline.source import files_read, load_hardware
 
-    if emit and emit.suffix == ".c":
-        check_file(emit, folders=True)
+    if emit:
+        check_path(emit)
     with progress() as tell:
         replayed = replay(path, None if hardware is None else load_hardware(hardware), tell)
     result = replayed.result
+    if emit:
+        read = (path, *files_read(None, hardware))
+        check_apart({"--emit": emitted_files(emit, replayed.kernel.name)}, read)
     lines = [*head_lines(replayed.kernel, replayed.hardware), "", *schedule_lines(result), ""]
     lines += tuning_lines(result.tuning)
     interrupted = result.tuning is not None and result.tuning.interrupted

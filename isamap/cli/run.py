@@ -1,5 +1,6 @@
 """``isamap run``: compute with the mapped code."""
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,11 +64,11 @@ def command(
     rewrite: tuple[str, ...] | None,
 ) -> int:
     """Map, run and write or print; return the exit code."""
-    from isamap.cli.output import check_file
+    from isamap.cli.output import check_apart, check_file
     from isamap.pipeline.arrays import read_arrays, write_arrays
     from isamap.pipeline.compute import compute
     from isamap.pipeline.options import Options
-    from isamap.pipeline.source import load_hardware, load_kernel, load_schedule
+    from isamap.pipeline.source import files_read, load_hardware, load_kernel, load_schedule
 
     search = search_options(tune, records, forget, objectives, sampler, study, storage, log)
     options = Options(
@@ -85,6 +86,8 @@ def command(
         kernel = load_kernel(path, dict(sizes), name)
         machine = load_hardware(hardware, trust)
         check_file(outputs)
+        read = chain(filter(None, (inputs, written)), files_read(path, hardware))
+        check_apart({**search.written, "--outputs": (outputs,)}, read)
         given = None if inputs is None else read_arrays(inputs)
         execution = compute(kernel, machine, given, options, tell)
     assert execution.outputs is not None

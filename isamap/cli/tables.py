@@ -55,6 +55,14 @@ def short(number: float) -> str:
     return f"{number:.1e}"
 
 
+def size(count: int) -> str:
+    """Return a number of bytes with a fitting unit: 2.626 MiB."""
+    for unit, scale in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= scale:
+            return f"{count / scale:.4g} {unit}"
+    return f"{count} B"
+
+
 def duration(seconds: float) -> str:
     """Return a time with a fitting unit: 1.41 ms."""
     for limit, unit in ((1e-6, "ns"), (1e-3, "us"), (1.0, "ms")):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from isamap.cli.mappings import Tried, mapping_lines
-from isamap.cli.tables import duration, short, wrap
+from isamap.cli.tables import duration, short, size, wrap
 from isamap.cli.tuned import tuning_lines
 from isamap.cli.verdicts import short_text
 from isamap.hw.accelerator import Accelerator
@@ -209,7 +209,7 @@ def _prepared_lines(report: Report) -> list[str]:
         return []
     seconds = found.estimate.cycles / float(result.accelerator.clock)
     text = (
-        f"prepared  {found.bytes / 1024:.3g} KiB of constants, once ahead of all calls, "
+        f"prepared  {size(found.bytes)} of constants, once ahead of all calls, "
         f"in an estimated {duration(seconds)}"
     )
     return wrap(text, "", " " * 10)
@@ -220,7 +220,7 @@ def _placement_lines(report: Report) -> list[str]:
     lines: list[str] = []
     for n, own in enumerate(report.result.placements):
         text = (
-            f"{own.storage} {own.used / 1024:.3g} of {own.size / 1024:.3g} KiB, "
+            f"{own.storage} {size(own.used)} of {size(own.size)}, "
             f"in {own.banks} bank{'s' * (own.banks != 1)}"
         )
         if own.clashes:

@@ -8,6 +8,8 @@ from isamap.emit.body import INDENT, Body
 from isamap.emit.expressions import Env, condition
 from isamap.emit.head import head_lines
 from isamap.emit.header import (
+    EXPORTED,
+    exported,
     header_text,
     pointer,
     prepare_signature,
@@ -110,6 +112,7 @@ def preamble_text(accelerator: Accelerator, functions: str | None = None) -> str
         *(f"#include <{header}>" for header in headers),
         "",
         copies.ATTRIBUTE,
+        EXPORTED,
         *([copies.ASIDE_ATTRIBUTE] if copies.is_aside(functions or "") else []),
         expressions.HELPERS,
         workspace.HELPERS,
@@ -201,7 +204,7 @@ class _Writer:
             workspace_signature(self.entry, symbols), space, (*symbols,), self._env(symbols), True
         )
         taken = tuple(p for p in parameters if ahead is None or p.name not in ahead.only)
-        head = signature(self.entry, taken, symbols, ahead is not None)
+        head = exported(signature(self.entry, taken, symbols, ahead is not None))
         blocks = (space,) if ahead is None else (self._prepared(True), space)
         kernel = self._function(self.entry, head, self.lowered.body, taken, symbols, blocks)
         whole = [*self.copies, *first, size, f"{_comment(self.kernel)}\n{kernel}"]
@@ -230,7 +233,7 @@ class _Writer:
         nodes = self.lowered.prepare
         kept, space = self._prepared(False), self._workspace(nodes)
         room = prepare_workspace_signature(self.entry, symbols)
-        head = prepare_signature(self.entry, ahead)
+        head = exported(prepare_signature(self.entry, ahead))
         return [
             _size_function(prepared_signature(self.entry, symbols), kept, symbols, env, False),
             _size_function(room, space, symbols, env, True),
@@ -321,7 +324,7 @@ def _size_function(
     """Return the function that tells how many bytes a block takes."""
     arguments = [*map(names.symbol, symbols), *(["threads"] if threads else [])]
     body = [INDENT + line for line in block.size_lines(env)]
-    return _function(head, _unused(arguments, body) + body)
+    return _function(exported(head), _unused(arguments, body) + body)
 
 
 def _comment(kernel: Kernel) -> str:

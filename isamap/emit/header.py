@@ -6,6 +6,25 @@ from isamap.ir.nodes import Kernel
 
 _ROLES = {"in": "read", "const": "read", "out": "written", "inout": "read and written"}
 
+EXPORTED = """\
+#if defined(__GNUC__) && defined(__ELF__)
+#define ISAMAP_EXPORTED __attribute__((visibility("protected"), noinline))
+#else
+#define ISAMAP_EXPORTED
+#endif
+"""
+"""C text ahead of all functions: what marks those of a file that others call.
+
+A shared library that calls such a function gets its own, whatever else in the process is called
+alike: a C library has a ``step`` and a ``send``, and comes first.  It is a call, which a loop that
+repeats it does not merge with the next.
+"""
+
+
+def exported(head: str) -> str:
+    """Return the head of the definition of a function that other files call."""
+    return f"ISAMAP_EXPORTED {head}"
+
 
 def pointer(parameter: Parameter, restrict: bool) -> str:
     """Return the declaration of one pointer parameter."""

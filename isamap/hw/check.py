@@ -88,9 +88,12 @@ def _check_operand(
             message = f"operand '{operand.name}' is in a cache: name what lies behind it"
             yield fail("E119", message, span, "loads and stores name a storage of kind memory")
         case "immediate":
-            if operand.role != "in" or operand.shape:
-                message = f"operand '{operand.name}' is immediate: it is a scalar that is read"
-                yield fail("E119", message, span)
+            if operand.role != "in":
+                message = f"operand '{operand.name}' is immediate, and cannot be written"
+                yield fail("E119", message, span, "results go to registers or to memory")
+            elif operand.shape:
+                message = f"operand '{operand.name}' is immediate, and no scalar"
+                yield fail("E119", message, span, f"write {operand.dtype}[]")
         case "registers":
             yield from _check_register(entry, operand, storage, machine, span)
         case "scratchpad":

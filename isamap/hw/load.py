@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -62,6 +63,22 @@ def load_hardware(name_or_path: str, trust: bool = False, instructions: bool = T
     return _build(chain, parameters, folder, trust or folder is None, instructions)
 
 
+def files_read(name_or_path: str) -> tuple[Path, ...]:
+    """Return the files, none of them shipped, that :func:`load_hardware` reads.
+
+    HardwareError if one of them cannot be read.
+    """
+    own, server = split_server(name_or_path)
+    if server is not None and not Path(split_name(name_or_path)[0]).exists():
+        return (*files_read(own), *files_read(server))
+    name = split_name(name_or_path)[0]
+    source, folder = (None, None) if name == "native" else _open(name)
+    if source is None or folder is None:  # What ships extends only what ships.
+        return ()
+    files = _chain(source, folder)
+    return tuple(Path(file.source.name) for file in files if file.folder is not None)
+
+
 # --- finding --------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _File:
@@ -87,6 +104,7 @@ def _open(name: str) -> tuple[Source, Path | None]:
     if not name or (
         os.sep not in name and not name.endswith((".yaml", ".yml")) and not Path(name).exists()
     ):
+        _check_values(name)
         known = ", ".join((*shipped_names(), "native"))
         message = f"there is no description '{name}'"
         hint = f"shipped are: {known}; anything else is the path of a .yaml file"
@@ -98,6 +116,16 @@ def _open(name: str) -> tuple[Source, Path | None]:
         if own in shipped_names():
             return shipped_source(own), None
     return read_file(path), path.parent
+
+
+def _check_values(name: str) -> None:
+    """HardwareError where a description is named with parameters that have no values."""
+    own, colon, given = name.partition(":")
+    if colon and (own in (*shipped_names(), "native") or Path(own).is_file()):
+        lacking = next((one for one in given.split(",") if not re.fullmatch(r"\w+=\d+", one)), "")
+        wanted = lacking.partition("=")[0]
+        hint = f"a number, as in {own}:{wanted or 'VL'}=512"
+        raise HardwareError(fail("E128", f"the parameter '{wanted}' needs a value", hint=hint))
 
 
 def _chain(source: Source, folder: Path | None) -> tuple[_File, ...]:
@@ -125,6 +153,8 @@ def _parent(wanted: str, folder: Path | None, span: Span) -> tuple[Source, Path 
     if not (folder / beside).is_file():
         message = f"there is no description '{wanted}', shipped or in this folder"
         hint = f"shipped are: {', '.join(shipped_names())}"
+        if (folder / f"{wanted}.yaml").is_file():
+            hint = f"the file beside it is '{wanted}.yaml': write the whole name"
         raise HardwareError(fail("E109", message, span, hint))
     return read_file(folder / beside), folder
 

@@ -66,8 +66,10 @@ def typed_arrays(kernel: Kernel, arrays: Mapping[str, np.ndarray]) -> dict[str, 
     ArgumentsError for missing, unknown and wrongly typed arrays, all of them at once.
     """
     wanted = input_names(kernel)
+    held = ", ".join(arrays) or "none"
+    hint = f"arrays are found by the names of the buffers; there are: {held}"
     faults = [
-        fail("E733", f"no array for input '{name}' of kernel '{kernel.name}'")
+        fail("E733", f"no array for input '{name}' of kernel '{kernel.name}'", hint=hint)
         for name in wanted
         if name not in arrays
     ]

@@ -34,7 +34,7 @@ from isamap.pipeline.result import (
     statement_names,
     uses,
 )
-from isamap.pipeline.sequences import Sequences
+from isamap.pipeline.sequences import Sequences, axes_text, tile_text
 from isamap.pipeline.serve import Emitted, emit
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.pipeline.unmapped import enumerate_each, nothing
@@ -221,9 +221,21 @@ def _why(
     text = f"the lowest estimate of {len(possible)} that were scheduled"
     ratio = possible[1][0] / cycles if cycles else 1.0
     if ratio >= 1.005:
-        other = sequences.name(found.mappings[possible[1][1]])
+        other = _other(found, chosen, possible[1][1], sequences)
         text += f"; the next one, {other}, takes {ratio:.3g} times as long"
     return text
+
+
+def _other(found: Enumeration, chosen: int, number: int, sequences: Sequences) -> str:
+    """Return what a mapping is called beside the chosen one: what differs, if the names do not."""
+    mine, other = found.mappings[chosen], found.mappings[number]
+    name = sequences.name(other)
+    if name != sequences.name(mine):
+        return name
+    axes = axes_text(other)
+    if axes == axes_text(mine):
+        return f"{name} with the tile {tile_text(other)}"
+    return f"{name} with {'one iteration' if axes == '-' else axes}"
 
 
 def emitted(

@@ -1,5 +1,6 @@
 """What was predicted of a run, beside what it took."""
 
+from isamap.hw.accelerator import Accelerator
 from isamap.ir.statements import bind_extents
 from isamap.lower.cost import estimate
 from isamap.pipeline.limits import least_cycles
@@ -7,7 +8,10 @@ from isamap.pipeline.result import Execution, Prediction, Result
 
 
 def predicted(result: Result, execution: Execution, threads: int) -> Prediction | None:
-    """Return the prediction at the sizes of a run; None where the run was not timed."""
+    """Return the prediction at the sizes of a run; None where the run was not timed, or where the
+    time is that of another machine than the described one."""
+    if execution.way == "native" and _stands_in(result.accelerator):
+        return None
     cycles = execution.cycles
     if execution.seconds is not None:
         cycles = execution.seconds * float(result.accelerator.clock)
@@ -21,3 +25,10 @@ def predicted(result: Result, execution: Execution, threads: int) -> Prediction 
     least = least_cycles(kernel, result.accelerator, result.schedule, symbols, shared)
     bound, by = (None, "") if least is None else (least.cycles, least.by)
     return Prediction(cost.cycles, bound, by, cycles)
+
+
+def _stands_in(accelerator: Accelerator) -> bool:
+    """Return whether code that runs natively is computed by a CPU in place of the machine: by one
+    that serves it, or by threads in place of cores that execute functions in step."""
+    tools = accelerator.toolchain
+    return accelerator.server is not None or (tools is not None and bool(tools.team))

@@ -91,3 +91,20 @@ def _computing(step: Step) -> Iterator[str]:
 def _moves(entry: Entry) -> bool:
     """Return whether an instruction leaves elements as they are."""
     return all(isinstance(s.value, Access) for s in entry.instruction.statements)
+
+
+def axes_text(mapping: Mapping) -> str:
+    """Return what lies on the axes of the instruction, digits of extent 1 left out, or -."""
+    inside = {name for name, size in mapping.tile.items() if size > 1}
+    placed = []
+    for axis in mapping.matching.needle.axes:
+        forms = [str(f) for f in mapping.matching.on_axis(axis.name) if f.names & inside]
+        if forms:
+            told = forms[0] if len(forms) == 1 else f"[{', '.join(forms)}]"
+            placed.append(f"{axis.name}<-{told}")
+    return ", ".join(placed) or "-"
+
+
+def tile_text(mapping: Mapping) -> str:
+    """Return the tile of a mapping, variables of extent 1 left out."""
+    return ", ".join(f"{n}={size}" for n, size in mapping.tile.items() if size > 1) or "1"

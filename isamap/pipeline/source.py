@@ -1,6 +1,6 @@
 """Kernels and hardware, by path or name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from isamap.diagnostics import ArgumentsError, fail
@@ -74,3 +74,17 @@ def load_hardware(name_or_path: str | Path, trust: bool = False) -> Accelerator:
     from isamap.hw.load import load_hardware as load  # pydantic and YAML
 
     return load(str(name_or_path), trust)
+
+
+def files_read(kernel: Path | None, hardware: str | None) -> Iterator[Path]:
+    """Yield the files that a kernel and a machine are read from, all that they include or extend.
+
+    Shipped descriptions are left out.  Errors are those of loading them.
+    """
+    from isamap.hw.load import files_read as of_machine
+    from isamap.text.files import files_read as of_kernel
+
+    if kernel is not None:
+        yield from of_kernel(kernel)
+    if hardware is not None:
+        yield from of_machine(hardware)

@@ -30,6 +30,7 @@ from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.rules import NAMES
 from isamap.schedule.buffers import first_buffers
+from isamap.schedule.printed import level_text
 from isamap.schedule.reader import schedule_fault
 from isamap.schedule.resolve import missing, resolve, wanted_mappings
 from isamap.schedule.schedule import Schedule, StatementSchedule
@@ -196,7 +197,8 @@ class Writer:
         try:
             whole = fuse(self._kernel, self._judge, schedule, settled)
         except ScheduleError as error:
-            raise _placed(error, self._joint(blocks, written)) from None
+            hint = self._rounds(chosen)
+            raise _placed(error, self._joint(blocks, written), hint) from None
         if (over := self._judge.excess(whole.lowered)) is not None:
             raise schedule_fault("E418", over, written.kernel.span)
         for number, own in enumerate(whole.schedule.statements):
@@ -217,6 +219,21 @@ class Writer:
             if blocks[number].within is not None or blocks[number].along is not None:
                 return blocks[number].span("within", "along")
         return written.kernel.span
+
+    def _rounds(self, chosen: Sequence[StatementSchedule]) -> str | None:
+        """Return what to write where a statement shares the rounds of one whose loops are not its
+        own, None where no statement is to share any."""
+        for number, own in enumerate(chosen):
+            along = own.along
+            if along is None or not chosen[along].levels:
+                continue
+            outer = level_text(chosen[along].levels[0])
+            return (
+                f"the outermost loop of {self._names[along]} is {outer}: give "
+                f"{self._names[number]} loops of which the first goes over the same positions in "
+                "the same steps"
+            )
+        return None
 
     def _statement(
         self, number: int, block: WrittenStatement | None
@@ -321,9 +338,14 @@ def _said(block: WrittenStatement | None) -> str:
     return f"as {block.span('instruction', 'axes', 'tile')} says"
 
 
-def _placed(error: ScheduleError, span: Span) -> ScheduleError:
+def _placed(error: ScheduleError, span: Span, hint: str | None = None) -> ScheduleError:
     """Return what lowering refuses as an error of the text."""
-    return ScheduleError([replace(d, code="E418", span=d.span or span) for d in error.diagnostics])
+    return ScheduleError(
+        [
+            replace(d, code="E418", span=d.span or span, hint=d.hint or hint)
+            for d in error.diagnostics
+        ]
+    )
 
 
 def _in_order(faults: Sequence[Diagnostic]) -> list[Diagnostic]:

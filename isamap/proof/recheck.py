@@ -93,15 +93,23 @@ def _told(verdict: str) -> str:
 def foreign(
     data: Mapping[str, Any], kernel: Kernel | None, machine: Accelerator | None
 ) -> Iterator[str]:
-    """Yield where a document is about another kernel or another machine than these."""
+    """Yield where a document is about another kernel or another machine than these.
+
+    That takes no proof.  Parts that cannot be read are passed over: :func:`recheck` tells of them.
+    """
     if kernel is not None and data.get("kernel") != print_kernel(kernel):
         yield f"kernel: it is about another kernel than {kernel.name} as it is given"
     if machine is None:
         return
-    own, held = {entry.name: entry for entry in machine.entries}, data["hardware"]
-    if held["storages"] != encode(machine.storages):
+    own, held = {entry.name: entry for entry in machine.entries}, data.get("hardware")
+    if not isinstance(held, dict):
+        return
+    if held.get("storages") != encode(machine.storages):
         yield f"hardware.storages: {machine.name} has others"
-    for n, one in enumerate(held["instructions"]):
+    instructions = held.get("instructions")
+    for n, one in enumerate(instructions if isinstance(instructions, list) else ()):
+        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+            continue
         entry = own.get(one["name"])
         if entry is None:
             yield f"hardware.instructions[{n}]: {machine.name} has no {one['name']}"

@@ -15,8 +15,8 @@ def run(command: Sequence[str], folder: Path | None = None) -> str:
     try:
         done = run_limited(command, SECONDS, folder=folder, environment={"LC_ALL": "C"})
     except OSError as error:
-        raise ToolError(fail("E530", f"cannot start {command[0]}: {error.strerror}")) from error
+        raise ToolError(fail("E540", f"cannot start {command[0]}: {error.strerror}")) from error
     if done.code != 0:
         told = done.stderr.strip()[-2000:] or f"it ended with status {done.code}"
-        raise ToolError(fail("E530", f"{command_text(command)} failed: {told}"))
+        raise ToolError(fail("E540", f"{command_text(command)} failed: {told}"))
     return done.stdout.decode(errors="replace")

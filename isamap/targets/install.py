@@ -88,7 +88,7 @@ def _from_debian(tools: dict[str, Tool], folder: Path, tell: Tell) -> list[Insta
         if suite is None or shutil.which("apt-get") is None or not debian.KEYRING.exists():
             told = f"{', '.join(own)} is fetched on Debian {' or '.join(first.suites)} only"
             hint = f"install {package} {first.least} or later yourself: what is on the PATH will do"
-            raise ToolError(fail("E531", told, hint=None if first.tree else hint))
+            raise ToolError(fail("E541", told, hint=None if first.tree else hint))
         with tempfile.TemporaryDirectory() as work:
             tell(f"targets: {package} from {suite} by apt")
             trees = [tool.tree for tool in own.values() if tool.tree]
@@ -119,7 +119,7 @@ def _script(place: Path, words: Sequence[str]) -> None:
 def _checked(name: str, tool: Tool, place: Path, source: str, size: int) -> Installed:
     version = told_version(str(place), tool)
     if version is None:
-        raise ToolError(fail("E532", f"{name} from {source} does not run here"))
+        raise ToolError(fail("E542", f"{name} from {source} does not run here"))
     return Installed(name, version, source, size)
 
 

@@ -40,7 +40,7 @@ def write_tables(path: Path, results: Sequence[Outcome | Untested], alone: bool 
     before, begin, rest = text.partition(f"{BEGIN}\n")
     old, end, after = rest.partition(END)
     if not begin or not end:
-        raise IsamapError(fail("E535", f"{path} has no lines '{BEGIN}' and '{END}'"))
+        raise IsamapError(fail("E545", f"{path} has no lines '{BEGIN}' and '{END}'"))
     rows, lists = ({}, {}) if alone else _written(old)
     for result in results:
         name = result.name if isinstance(result, Outcome) else result.machine.name

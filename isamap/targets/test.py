@@ -95,7 +95,7 @@ def check_target(
     """
     if (reason := why_untested(machine)) is not None:
         told = f"'{machine.name}' cannot be tested here: {reason}"
-        raise ToolError(fail("E533", told, hint=remedy(machine) or None))
+        raise ToolError(fail("E543", told, hint=remedy(machine) or None))
     tools = needed(machine)
     entries = _chosen(machine, instruction, own)
     known = tuple(recorded_faults() if faults is None else faults)
@@ -127,7 +127,7 @@ def _chosen(machine: Accelerator, name: str | None, own: bool) -> Sequence[Entry
         return machine.own_entries if own else machine.entries
     found = [e for e in machine.entries if name in (e.name, e.instruction.generic)]
     if not found:
-        raise HardwareError(fail("E534", f"'{machine.name}' has no instruction '{name}'"))
+        raise HardwareError(fail("E544", f"'{machine.name}' has no instruction '{name}'"))
     return found
 
 

@@ -63,12 +63,25 @@ def parse_files(path: Path, errors: Collector) -> Iterator[Parsed]:
     yield from walk.visit(path, read_source(path), None)
 
 
+def files_read(path: Path) -> tuple[Path, ...]:
+    """Return a file and all that it includes; ParseError if ``path`` cannot be read."""
+    walk = _Walk(path.resolve().parent, Collector())
+    for _ in walk.visit(path, read_source(path), None):
+        pass
+    return walk.files
+
+
 class _Walk:
     def __init__(self, root: Path, errors: Collector) -> None:
         self._root = root
         self._errors = errors
         self._open: list[Path] = []
         self._done: set[Path] = set()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that were visited."""
+        return tuple(self._done)
 
     def visit(self, path: Path, source: Source, parent: Span | None) -> Iterator[Parsed]:
         self._open.append(path.resolve())

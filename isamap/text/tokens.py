@@ -106,6 +106,8 @@ def _bad_character(places: Places, start: int) -> Diagnostic:
     hint = "names are made of ASCII letters, digits and _" if char.isalpha() else None
     if char == '"':
         hint = 'the text ends with " on the same line'
+    elif char == "?":
+        hint = "a choice is written select(condition, value, other)"
     message = f"the character {shown} is not of the language"
     return fail("E005", message, places.span(start, start + 1), hint)
 

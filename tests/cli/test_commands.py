@@ -59,6 +59,14 @@ def test_check_tells_what_is_good(isamap: "Run", matmul: Path) -> None:
     assert (done.code, done.out) == (0, f"{matmul}: good: 1 kernel\n")
 
 
+def test_check_of_nothing_is_no_good_kernel(isamap: "Run", tmp_path: Path) -> None:
+    empty = tmp_path / "empty.ir"
+    empty.write_text("# nothing yet\n")
+    done = isamap("check", empty)
+    assert (done.code, done.out) == (1, "")
+    assert f"error[E701]: '{empty}' holds no kernel" in done.err
+
+
 def test_check_goes_on_after_a_fault(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
     bad, machine = tmp_path / "bad.ir", tmp_path / "bad.yaml"
     bad.write_text("kernel k( {")
@@ -167,6 +175,12 @@ def test_a_certificate_is_saved_and_checked_in_another_process(
     foreign = isamap("prove", "--check", str(path), "--hw", "gemm16")
     assert foreign.code == 1
     assert "error[E775]" in foreign.err
+    assert foreign.out == ""  # nothing is proved of it
+    other = tmp_path / "other.ir"
+    other.write_text(Path(kernel).read_text().replace("kernel mm", "kernel nn"))
+    foreign = isamap("prove", "--check", str(path), other, "--json")
+    assert (foreign.code, len(foreign.json["differences"])) == (1, 1)
+    assert "another kernel than nn" in foreign.err
     path.write_text(path.read_text().replace("one element of the kernel's", "no element"))
     wrong = isamap("prove", "--check", str(path))
     assert wrong.code == 1

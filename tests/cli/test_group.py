@@ -93,6 +93,20 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("arguments", "code"), [("--version", 0), ("hw show vta", 0), ("check no.ir", 1)]
+)
+def test_closed_streams_are_no_fault(closed: str, arguments: str, code: int) -> None:
+    line = f"{sys.executable} -m isamap {arguments} {closed}"
+    done = subprocess.run(["sh", "-c", line], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    # What belongs on a stream that is closed is not told on the other one.
+    assert "E001" not in done.stdout
+    assert ("E001" in done.stderr) == (code == 1 and "2>" not in closed)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_disk_is_told() -> None:
     command = [sys.executable, "-m", "isamap", "hw", "list"]

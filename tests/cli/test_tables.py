@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isamap.cli.tables import WIDTH, duration, short, table, wrap
+from isamap.cli.tables import WIDTH, duration, short, size, table, wrap
 
 WORDS = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=60)
 ROWS = st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=5)
@@ -53,3 +53,18 @@ def test_numbers_are_short(number: float, text: str) -> None:
 )
 def test_durations_have_a_fitting_unit(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1 KiB"),
+        (2_754_560, "2.627 MiB"),
+        (3_670_016, "3.5 MiB"),
+        (5 << 30, "5120 MiB"),
+    ],
+)
+def test_sizes_have_a_fitting_unit(count: int, text: str) -> None:
+    assert size(count) == text

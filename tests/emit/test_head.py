@@ -9,14 +9,22 @@ from pathlib import Path
 from isamap.emit.c import emit_c
 from isamap.emit.head import head_lines
 from isamap.hw.load import load_hardware
+from isamap.pipeline.mapped import map_kernel
+from isamap.text.load import parse_module
 from tests.emit.building import MACHINE, emitted
 from tests.emit.samples import gemm
 
 
 def command(text: str) -> list[str]:
     """Return the command that a C file names in its first comment."""
-    (said,) = re.findall(r"\A/\* [^\n]*Compile it as isamap does:\n(.*?)\*/", text, re.DOTALL)
+    pattern = r"\A/\* [^\n]*Compile it as isamap does:\n(.*?)(?:   Link [^\n]*\n)? \*/"
+    (said,) = re.findall(pattern, text, re.DOTALL)
     return shlex.split(said)
+
+
+def libraries(text: str) -> list[str]:
+    """Return what a C file says in its first comment that it is linked with."""
+    return re.findall(r"-l\w+", text.partition("   Link ")[2].partition("*/")[0])
 
 
 def test_the_command_is_that_of_the_toolchain() -> None:
@@ -30,6 +38,32 @@ def test_the_command_compiles_the_file_beside_a_caller(tmp_path: Path) -> None:
     (tmp_path / "gemm.c").write_text(source.text)
     subprocess.run([*command(source.text), "-c", "gemm.c"], check=True, cwd=tmp_path)
     assert (tmp_path / "gemm.o").exists()
+
+
+def test_a_program_of_ones_own_is_linked_as_the_comment_says(tmp_path: Path) -> None:
+    (kernel,) = parse_module(
+        "kernel grow { in X : f64[8] out Y : f64[8] Y[i] = exp(X[i]) }"
+    ).kernels
+    source = map_kernel(kernel, load_hardware("portable_c")).source
+    assert source is not None
+    (tmp_path / "grow.c").write_text(source.text)
+    (tmp_path / "grow.h").write_text(source.header)
+    (tmp_path / "own.c").write_text(
+        '#include "grow.h"\n'
+        "int main(void) { double x[8] = {0}, y[8]; return grow(x, y, NULL, 1) || y[7] != 1; }\n"
+    )
+    made = [*command(source.text), "own.c", "grow.c", *libraries(source.text), "-o", "own"]
+    subprocess.run(made, check=True, cwd=tmp_path)
+    subprocess.run([tmp_path / "own"], check=True)
+
+
+def test_libraries_of_programs_without_a_c_library_are_not_told() -> None:
+    tools = MACHINE.toolchain
+    assert tools is not None
+    alone = replace(tools, shared=("-shared",), program=("-lcompiler_rt",), start="void _start;")
+    assert libraries("\n".join(head_lines(replace(MACHINE, toolchain=alone)))) == []
+    hosted = replace(alone, start="")
+    assert libraries("\n".join(head_lines(replace(MACHINE, toolchain=hosted)))) == ["-lcompiler_rt"]
 
 
 def test_flags_cannot_end_the_comment() -> None:

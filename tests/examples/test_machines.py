@@ -42,6 +42,13 @@ def test_the_page_shows_what_the_file_says() -> None:
         assert [line for line in block.splitlines() if line not in lines] in ([], ["    ..."])
 
 
+def test_the_commands_of_the_page_name_files_that_there_are() -> None:
+    lines = re.findall(r"\bisamap (?:map|explain|targets)[^`\n]*", PAGE.read_text("utf-8"))
+    files = {word for line in lines for word in line.split() if re.search(r"\.(ir|yaml)$", word)}
+    assert len(files) >= 5
+    assert [file for file in files if not (ROOT / file).is_file()] == []
+
+
 def test_its_instructions_do_what_they_say() -> None:
     found = check_target(machine(), SETS)
     assert [f"{f.name}: {f.status}\n{f.text}" for f in found.findings if f.status != "right"] == []
@@ -72,9 +79,10 @@ kernel more { in A : f16[9, 10]  in B : f16[10, 9]  inout C : f32[9, 9]
 kernel largest { in A : f32[9]  out B : f32[9]  B[i] = max(A[i], 0) }
 """
 OWN = {k.name: k for k in parse_module(OUTER).kernels}
+OWN |= {k.name: k for k in load_module(MACHINES / "half_gemm.ir").kernels}
 
 
-@pytest.mark.parametrize("kernel", ["gemm", "convolution"])
+@pytest.mark.parametrize("kernel", ["gemm", "convolution", "half_gemm"])
 def test_the_machine_without_c_computes_with_its_outer_products(kernel: str) -> None:
     hardware = load_hardware(str(FILE.with_name("outer.yaml")))
     report = make_report(OWN[kernel], hardware, Options(prove=False))

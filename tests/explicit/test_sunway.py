@@ -70,6 +70,7 @@ def computed(kernel: Kernel) -> Report:
     assert report.execution.way == "native"
     assert report.check is not None
     assert report.check.ok, report.check
+    assert report.prediction is None  # the time is that of this CPU's threads
     return report
 
 

@@ -114,7 +114,7 @@ def test_functions_that_use_the_registers_have_their_attributes(tmp_path: Path) 
       in A : f32[N, N]  in B : f32[N, N]  out C : f32[N, N]  C[m, n] += A[m, k] * B[k, n] }"""
     (kernel,) = parse_module(mm, "t.ir").kernels
     one = text_of(map_kernel(kernel, marked)).partition("*/")[2]  # flags stand at the head
-    assert one.count("MARK OTHER int mm(") == one.count("MARK") == 1
+    assert one.count("MARK OTHER ISAMAP_EXPORTED int mm(") == one.count("MARK") == 1
     two = text_of(map_kernel(kernel, marked, Options(threads=2))).partition("*/")[2]
     assert two.count("MARK OTHER static void mm_part(") == two.count("MARK") == 1
     a, b = operands(40, 40, 40)

@@ -43,6 +43,7 @@ def test_primitives_executed_by_this_cpu(name: str) -> None:
     report = computed(KERNELS[name], "tpp@native")
     assert_right(report, "native")
     assert report.result.services
+    assert report.prediction is None  # the time is that of this CPU
 
 
 @pytest.mark.parametrize(

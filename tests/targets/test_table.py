@@ -91,7 +91,7 @@ def test_tables_tell_what_is_not_right_and_replace_older_ones(tmp_path: Path) ->
 def test_a_page_without_marks_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text("nothing\n")
-    with pytest.raises(IsamapError, match="E535"):
+    with pytest.raises(IsamapError, match="E545"):
         write_tables(path, [])
 
 

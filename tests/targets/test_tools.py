@@ -287,7 +287,7 @@ def test_a_command_that_fails_is_told(folder: Path, monkeypatch: pytest.MonkeyPa
     tool = Tool(what="x", least="1", version=("v",), pip="no-such-package-of-anybody")
     monkeypatch.setattr(install, "catalogue", lambda: {"x": tool})
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(ToolError, match="E530"):
+    with pytest.raises(ToolError, match="E540"):
         install.install(["x"], lambda _: None)
 
 

@@ -23,7 +23,7 @@ ISAMAP_COPY void gemm_copy0(
     }
 }
 
-size_t gemm_workspace(int64_t n_M, int64_t n_N, int64_t n_K, int threads)
+ISAMAP_EXPORTED size_t gemm_workspace(int64_t n_M, int64_t n_N, int64_t n_K, int threads)
 {
     (void)n_M;
     (void)threads;
@@ -101,7 +101,7 @@ static void gemm_share(const void *given, uint64_t *loops, int thread, int threa
         loops, thread, threads);
 }
 
-int gemm(
+ISAMAP_EXPORTED int gemm(
     const float *restrict p_A,
     const float *restrict p_B,
     float *restrict p_C,

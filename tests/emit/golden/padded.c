@@ -23,7 +23,7 @@ ISAMAP_COPY void padded_copy0(uint16_t *restrict p_Y, const uint16_t *restrict p
     }
 }
 
-size_t padded_workspace(int threads)
+ISAMAP_EXPORTED size_t padded_workspace(int threads)
 {
     (void)threads;
     return 0;
@@ -35,7 +35,7 @@ size_t padded_workspace(int threads)
  *   out Y : bf16[7, 9]
  * }
  */
-int padded(const uint16_t *restrict p_X, uint16_t *restrict p_Y, void *workspace, int threads)
+ISAMAP_EXPORTED int padded(const uint16_t *restrict p_X, uint16_t *restrict p_Y, void *workspace, int threads)
 {
     (void)workspace;
     (void)threads;

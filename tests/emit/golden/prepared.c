@@ -47,14 +47,14 @@ ISAMAP_COPY void prepared_copy4(
     }
 }
 
-size_t prepared_prepared(int64_t n_N)
+ISAMAP_EXPORTED size_t prepared_prepared(int64_t n_N)
 {
     size_t bytes = 64;  /* to align the start */
     bytes += isamap_room(n_N * 4, 64);
     return bytes;
 }
 
-size_t prepared_prepare_workspace(int64_t n_N, int threads)
+ISAMAP_EXPORTED size_t prepared_prepare_workspace(int64_t n_N, int threads)
 {
     (void)threads;
     size_t bytes = 64;  /* to align the start */
@@ -62,7 +62,7 @@ size_t prepared_prepare_workspace(int64_t n_N, int threads)
     return bytes;
 }
 
-int prepared_prepare(
+ISAMAP_EXPORTED int prepared_prepare(
     const int32_t *restrict p_W,
     int64_t n_N,
     void *prepared,
@@ -82,7 +82,7 @@ int prepared_prepare(
     return 0;
 }
 
-size_t prepared_workspace(int64_t n_M, int64_t n_N, int threads)
+ISAMAP_EXPORTED size_t prepared_workspace(int64_t n_M, int64_t n_N, int threads)
 {
     (void)n_M;
     (void)threads;
@@ -100,7 +100,7 @@ size_t prepared_workspace(int64_t n_M, int64_t n_N, int threads)
  *   out Z : s32[M, N]
  * }
  */
-int prepared(
+ISAMAP_EXPORTED int prepared(
     const int32_t *restrict p_V,
     const int32_t *restrict p_X,
     int32_t *restrict p_Y,

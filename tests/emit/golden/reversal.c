@@ -19,7 +19,7 @@ ISAMAP_COPY void reversal_copy1(
            (size_t)n_N * sizeof(int32_t));
 }
 
-size_t reversal_workspace(int64_t n_N, int threads)
+ISAMAP_EXPORTED size_t reversal_workspace(int64_t n_N, int threads)
 {
     if (threads < 1) threads = 1;
     size_t bytes = 64;  /* to align the start */
@@ -67,7 +67,7 @@ static void reversal_share(const void *given, uint64_t *loops, int thread, int t
     reversal_part(call->p_X, call->p_Y, call->n_N, call->workspace, loops, thread, threads);
 }
 
-int reversal(
+ISAMAP_EXPORTED int reversal(
     const int32_t *restrict p_X,
     int32_t *restrict p_Y,
     int64_t n_N,

@@ -17,20 +17,20 @@ ISAMAP_COPY void mm_copy0(uint16_t *restrict p_B_packed, const uint16_t *restric
     }
 }
 
-size_t mm_prepared(void)
+ISAMAP_EXPORTED size_t mm_prepared(void)
 {
     size_t bytes = 64;  /* to align the start */
     bytes += isamap_room(2048 * 2, 64);
     return bytes;
 }
 
-size_t mm_prepare_workspace(int threads)
+ISAMAP_EXPORTED size_t mm_prepare_workspace(int threads)
 {
     (void)threads;
     return 0;
 }
 
-int mm_prepare(const uint16_t *restrict p_B, void *prepared, void *workspace, int threads)
+ISAMAP_EXPORTED int mm_prepare(const uint16_t *restrict p_B, void *prepared, void *workspace, int threads)
 {
     (void)workspace;
     (void)threads;
@@ -41,7 +41,7 @@ int mm_prepare(const uint16_t *restrict p_B, void *prepared, void *workspace, in
     return 0;
 }
 
-size_t mm_workspace(int threads)
+ISAMAP_EXPORTED size_t mm_workspace(int threads)
 {
     (void)threads;
     return 0;
@@ -55,7 +55,7 @@ size_t mm_workspace(int threads)
  *   C[m, n] += f32(A[m, k]) * f32(B[k, n])
  * }
  */
-int mm(
+ISAMAP_EXPORTED int mm(
     const uint16_t *restrict p_A,
     float *restrict p_C,
     const void *prepared,

@@ -1,9 +1,19 @@
-"""Vectors of C: what they widen, and what is told of a load that reads too much."""
+"""Vectors of C: what they widen, other signs, and what is told of a load that reads too much."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from isamap.hw.load import load_hardware
+from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Options
 from isamap.targets.probe.probe import probe
+from isamap.text.load import parse_module
+
+POWER8 = Path(__file__).parents[2] / "examples" / "machines" / "power8.yaml"
+BYTES = """
+kernel gemm { in A : s8[37, 29]  in B : s8[29, 43]  out C : s32[37, 43]
+  C[i, j] += s32(A[i, k]) * s32(B[k, j]) }
+"""
 
 
 def test_half_floats_of_every_kind_are_widened() -> None:
@@ -19,3 +29,10 @@ def test_a_load_beyond_its_operand_is_asked_whether_it_is_one() -> None:
     (finding,) = probe(replace(machine, entries=entries), [name], 50)
     assert finding.status == "wrong"
     assert finding.text.endswith("(SIGSEGV); does it read or write beyond an operand?")
+
+
+def test_signs_of_bytes_change_in_vectors() -> None:
+    (kernel,) = parse_module(BYTES).kernels
+    result = map_kernel(kernel, load_hardware(str(POWER8), trust=True), Options(prove=False))
+    used = [s.mapping.matching.needle.name for s in result.schedule.statements]
+    assert (used[0], used[-1]) == ("v_add_u8", "vmsummbm")

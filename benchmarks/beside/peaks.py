@@ -11,7 +11,7 @@ FLAGS = ("-O3", "-march=native", "-fno-tree-loop-distribute-patterns")
 
 UNITS = {
     "f32": ("f32",),
-    "bf16": ("dot_bf16", "tile_bf16"),
+    "bf16": ("dot_bf16", "tile_bf16", "f32"),  # products of bf16 are exact in f32
     "u8s8": ("dot_u8s8", "tile_u8s8"),
 }
 """The loops of each type of elements: dot products of vectors, and of tiles of matrices."""

@@ -11,6 +11,7 @@ from isamap.lower.alternatives import alternatives
 from isamap.lower.cost import Estimate
 from isamap.lower.fuse import Fused, fuse
 from isamap.lower.judge import Judge
+from isamap.lower.next_round import with_next_round
 from isamap.lower.nodes import LoweredKernel
 from isamap.lower.refine import refined
 from isamap.lower.retiled import retiled
@@ -86,7 +87,7 @@ def choose(
         best = other if other.estimate.beats(best.estimate) else best
     fused = Fused(best.schedule, best.lowered, best.estimate)
     rivals = tuple(_rivals(found) for found in ruled)
-    fused = refined(fused, kernel, judge, rivals)
+    fused = with_next_round(refined(fused, kernel, judge, rivals), kernel, judge)
     return replace(best, schedule=fused.schedule, lowered=fused.lowered, estimate=fused.estimate)
 
 

@@ -1,8 +1,8 @@
 """Maps, runs and checks every example, and prints a table with the seconds each took.
 
 Every example is mapped on to the best x86 description that this CPU runs; the three smallest sums
-of products of each folder also on to the simulated accelerator gemm16.  Each is one cold process,
-``isamap map EXAMPLE --hw HW --json``, as a user would start it.
+of products of each folder, of types that it multiplies, also on to the simulated accelerator
+gemm16.  Each is one cold process, ``isamap map EXAMPLE --hw HW --json``, as a user would start it.
 
     python examples/check_examples.py                       # all of them
     python examples/check_examples.py 'resnet50/*' --jobs 2
@@ -17,11 +17,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 from isamap.hw.load import load_hardware
 from isamap.hw.native import runnable
+from isamap.ir.dtype import DType
 from isamap.ir.nodes import Kernel, Op
+from isamap.ir.statements import accesses
 from isamap.pipeline.sizes import iterations
 from isamap.text.load import load_module
 
@@ -72,9 +75,22 @@ def host() -> str:
     return next(name for name in PREFERRED if runnable(load_hardware(name)) is None)
 
 
+@cache
+def multiplied() -> frozenset[DType]:
+    """Return the types that the simulated machine multiplies."""
+    entries = load_hardware(SIMULATED).entries
+    bodies = (s.value for entry in entries for s in entry.instruction.statements)
+    products = (value for value in bodies if isinstance(value, Op) and value.op == "*")
+    return frozenset(access.dtype for value in products for access in accesses(value))
+
+
 def is_sum_of_products(kernel: Kernel) -> bool:
+    """Return whether a kernel is nothing but sums of products of types that are multiplied."""
     return all(
-        s.reduction == "+=" and isinstance(s.value, Op) and s.value.op == "*"
+        s.reduction == "+="
+        and isinstance(s.value, Op)
+        and s.value.op == "*"
+        and {access.dtype for access in accesses(s.value)} <= multiplied()
         for s in kernel.statements
     )
 

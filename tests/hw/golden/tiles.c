@@ -77,13 +77,13 @@ ISAMAP_EXPORTED int mm(
                 isamap_tile_load(2, (p_A + i_m_0 * 1024), 2 * 0, 2 * 64);
                 isamap_tile_load(3, p_B_packed, 2 * 0, 2 * 32);
                 isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
-                isamap_tile_load(3, p_B_packed, 2 * 1024, 2 * 32);
-                isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
-                isamap_tile_load(2, (p_A + i_m_0 * 1024), 2 * 32, 2 * 64);
-                isamap_tile_load(3, p_B_packed, 2 * 512, 2 * 32);
-                isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
-                isamap_tile_load(3, p_B_packed, 2 * 1536, 2 * 32);
-                isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
+                isamap_tile_load(4, p_B_packed, 2 * 1024, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 1, 2, 4);
+                isamap_tile_load(5, (p_A + i_m_0 * 1024), 2 * 32, 2 * 64);
+                isamap_tile_load(6, p_B_packed, 2 * 512, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 0, 5, 6);
+                isamap_tile_load(7, p_B_packed, 2 * 1536, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 1, 5, 7);
             }
             isamap_tile_store(0, (p_C + i_m_0 * 512), 4 * 0, 4 * 32);
             isamap_tile_store(1, (p_C + i_m_0 * 512), 4 * 16, 4 * 32);
@@ -95,35 +95,35 @@ ISAMAP_EXPORTED int mm(
                 isamap_tile_load(2, (p_A + i_m_0 * 1024), 2 * 1024, 2 * 64);
                 isamap_tile_load(3, p_B_packed, 2 * 0, 2 * 32);
                 isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
-                isamap_tile_load(3, p_B_packed, 2 * 1024, 2 * 32);
-                isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
-                isamap_tile_load(2, (p_A + i_m_0 * 1024), 2 * 1056, 2 * 64);
-                isamap_tile_load(3, p_B_packed, 2 * 512, 2 * 32);
-                isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
-                isamap_tile_load(3, p_B_packed, 2 * 1536, 2 * 32);
-                isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
+                isamap_tile_load(4, p_B_packed, 2 * 1024, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 1, 2, 4);
+                isamap_tile_load(5, (p_A + i_m_0 * 1024), 2 * 1056, 2 * 64);
+                isamap_tile_load(6, p_B_packed, 2 * 512, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 0, 5, 6);
+                isamap_tile_load(7, p_B_packed, 2 * 1536, 2 * 32);
+                isamap_tile_multiply(tdpbf16ps, 1, 5, 7);
             }
             isamap_tile_store(0, (p_C + i_m_0 * 512), 4 * 512, 4 * 32);
             isamap_tile_store(1, (p_C + i_m_0 * 512), 4 * 528, 4 * 32);
         }
     }
     {
-        isamap_tile_set_f32(0, 0.0f);
-        isamap_tile_set_f32(1, 0.0f);
+        isamap_tile_set_f32(3, 0.0f);
+        isamap_tile_set_f32(2, 0.0f);
         {
-            isamap_tile_load(2, p_A, 2 * 1536, 2 * 64);
-            isamap_tile_load(3, p_B_packed, 2 * 0, 2 * 32);
-            isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
-            isamap_tile_load(3, p_B_packed, 2 * 1024, 2 * 32);
-            isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
-            isamap_tile_load(2, p_A, 2 * 1568, 2 * 64);
-            isamap_tile_load(3, p_B_packed, 2 * 512, 2 * 32);
-            isamap_tile_multiply(tdpbf16ps, 0, 2, 3);
-            isamap_tile_load(3, p_B_packed, 2 * 1536, 2 * 32);
-            isamap_tile_multiply(tdpbf16ps, 1, 2, 3);
+            isamap_tile_load(4, p_A, 2 * 1536, 2 * 64);
+            isamap_tile_load(6, p_B_packed, 2 * 0, 2 * 32);
+            isamap_tile_multiply(tdpbf16ps, 3, 4, 6);
+            isamap_tile_load(5, p_B_packed, 2 * 1024, 2 * 32);
+            isamap_tile_multiply(tdpbf16ps, 2, 4, 5);
+            isamap_tile_load(7, p_A, 2 * 1568, 2 * 64);
+            isamap_tile_load(0, p_B_packed, 2 * 512, 2 * 32);
+            isamap_tile_multiply(tdpbf16ps, 3, 7, 0);
+            isamap_tile_load(1, p_B_packed, 2 * 1536, 2 * 32);
+            isamap_tile_multiply(tdpbf16ps, 2, 7, 1);
         }
-        isamap_tile_store(0, p_C, 4 * 768, 4 * 32);
-        isamap_tile_store(1, p_C, 4 * 784, 4 * 32);
+        isamap_tile_store(3, p_C, 4 * 768, 4 * 32);
+        isamap_tile_store(2, p_C, 4 * 784, 4 * 32);
     }
     isamap_tiles_end();
     return 0;

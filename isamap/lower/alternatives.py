@@ -1,4 +1,6 @@
-"""The mappings of a statement that are tried: those with the lowest rough counts."""
+"""The mappings of a statement that are tried: those with the lowest rough counts, and one of each
+instruction that may be faster than these.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -55,8 +57,8 @@ def alternatives(
     # Rough counts know no reuse of loads, and placements of one instruction crowd others out.
     for least, others in _by_instruction(enumeration)[:OTHERS]:
         if least < trial.least and others[0].matching.needle.name not in trial.instructions:
-            first = next(iter(_ranked(kernel, number, others, judge.producers)))
-            if first.cycles < inf:
+            first = _ranked(kernel, number, others, judge.producers).at(0)
+            if first is not None and first.cycles < inf:
                 trial.add(first)
     found = [
         Alternative(mapping, None, None, reason)

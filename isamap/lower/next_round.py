@@ -15,23 +15,19 @@ from isamap.hw.accelerator import LINE
 from isamap.ir.ahead import statements_ahead
 from isamap.ir.nodes import Access, Buffer, Kernel
 from isamap.ir.statements import accesses
+from isamap.lower.delivery import KEPT
 from isamap.lower.fuse import Fused
 from isamap.lower.judge import Judge
 from isamap.schedule.flows import HINT
 from isamap.schedule.rank import least_cycles
 from isamap.schedule.schedule import Early, Schedule, StatementSchedule
+from isamap.schedule.shape import ASSUMED_EXTENT
 from isamap.schedule.treatment import inputs, numeric
-
-KEPT = 1 / 2
-"""Part of a core's own caches in which a whole array is near from the start."""
 
 ROOM = 1 / 8
 """Part of these caches that the next round's part of it may take: in soft-max of 64 rows of 32000
 elements it took a quarter, and asking for it cost as much as it gained.
 """
-
-SIZE = 256
-"""What a symbolic extent is taken for."""
 
 
 def with_next_round(fused: Fused, kernel: Kernel, judge: Judge) -> Fused:
@@ -70,7 +66,7 @@ def _inputs(kernel: Kernel, numbers: Sequence[int]) -> list[Buffer]:
 
 
 def _bytes(buffer: Buffer) -> int:
-    return prod(numeric(size, SIZE) for size in buffer.shape) * buffer.dtype.bits // 8
+    return prod(numeric(size, ASSUMED_EXTENT) for size in buffer.shape) * buffer.dtype.bits // 8
 
 
 def _asking(schedule: Schedule, numbers: Sequence[int], buffer: Buffer, room: float) -> Schedule:
@@ -87,7 +83,7 @@ def _asking(schedule: Schedule, numbers: Sequence[int], buffer: Buffer, room: fl
     variable = own.levels[0].variable
     steps = [level.step for level in own.levels if level.variable == variable]
     extents = {v.name: v.extent for v in own.mapping.matching.statement.variables}
-    rounds = numeric(extents[variable], SIZE) / steps[0]
+    rounds = numeric(extents[variable], ASSUMED_EXTENT) / steps[0]
     if _bytes(buffer) / rounds > room:
         return schedule
     ahead = steps[0] // steps[-1]

@@ -50,6 +50,7 @@ def with_next_round(fused: Fused, kernel: Kernel, judge: Judge) -> Fused:
                 schedule = _asking(schedule, sorted(numbers), buffer, room)
     if schedule == fused.schedule:
         return fused
+    # Where a copy or a window hides where lines lie, none is asked for.
     with suppress(ScheduleError):
         lowered = judge.lowered(kernel, schedule)
         return Fused(schedule, lowered, judge.estimate(lowered))

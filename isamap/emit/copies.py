@@ -41,6 +41,9 @@ Loops: TypeAlias = tuple[tuple[str, Index], ...]
 _ZEROS = ("0", "0.0", "false")
 """Literals of which all bits are 0."""
 
+_INLINE = 128
+"""Bytes that compilers set to 0 without a call, at most."""
+
 _SHORT = 16
 """Rows of fewer elements are copied by a loop: a call of memcpy costs more."""
 
@@ -110,6 +113,7 @@ class _Body:
     def __init__(self, copy: Copy, dtype: DType) -> None:
         self.copy = copy
         self.fill = literals.memory_text(copy.fill) if copy.fill is not None else None
+        self.bytes = dtype.bytes
         self.size = f"sizeof({literals.memory_type(dtype)})"
         self.out: list[str] = []
         self.depth = 0
@@ -230,26 +234,28 @@ class _Body:
             return
         (name, count), rest = loops[0], loops[1:]
         inner = env.with_counter(name, count)
-        if not rest and self._is_cleared(name, first, past):
+        piece = self._cleared(loops)
+        known = piece is not None and first.isdigit() and past.isdigit()
+        # A call of memset would make the compiler save what is in registers.
+        if known and rest and self.copy.aside:
+            known = (int(past) - int(first)) * (piece or 1) * self.bytes <= _INLINE
+        if known:
             start = replace(inner, integers={**inner.integers, name: first})
-            target = self._address(self.copy.target, self.copy.target_offset, (), start)
-            self._put(f"memset({target}, 0, {int(past) - int(first)} * {self.size});")
+            zero = [n for n, _ in rest]
+            target = self._address(self.copy.target, self.copy.target_offset, zero, start)
+            times = "" if piece == 1 else f" * {piece}"
+            self._put(f"memset({target}, 0, {int(past) - int(first)}{times} * {self.size});")
             return
         self._open(loop_head(name, first, past, inner))
         self._filled(rest, inner)
         self._close()
 
-    def _is_cleared(self, name: str, first: str, past: str) -> bool:
-        """Return whether a known number of elements that follow each other become 0."""
-        follow = self.copy.target_offset
-        return (
-            first.isdigit()
-            and past.isdigit()
-            and self.copy.fill is not None
-            and self.copy.fill.text in _ZEROS
-            and follow.is_linear_in([name])
-            and follow.coefficient(name).constant == 1
-        )
+    def _cleared(self, loops: Loops) -> int | None:
+        """Return the elements that an iteration of the outermost loop sets to 0, if they follow
+        each other and the next iteration's follow them; None if they do not, or are not 0."""
+        if self.copy.fill is None or self.copy.fill.text not in _ZEROS:
+            return None
+        return _follow(loops, (self.copy.target_offset,))
 
     def _span(
         self,
@@ -284,17 +290,7 @@ class _Body:
     def _run(self, loops: Loops) -> int | None:
         """Return the elements that an iteration of the outermost loop copies, if they follow each
         other and the next iteration's follow them, there and here; None if they do not."""
-        piece = 1
-        for n, (name, count) in enumerate(reversed(loops)):
-            for offset in (self.copy.target_offset, self.copy.source_offset):
-                if not (offset.is_linear_in([name]) and offset.coefficient(name).constant == piece):
-                    return None
-            if n == len(loops) - 1:
-                return piece
-            if count.constant is None:
-                return None
-            piece *= count.constant
-        return None
+        return _follow(loops, (self.copy.target_offset, self.copy.source_offset))
 
     def _source(self, env: Env) -> str:
         assert self.copy.source is not None
@@ -325,6 +321,22 @@ def _repeats_first(copy: Copy) -> Loops:
         loop for loop in copy.counters if loop[0] not in used and loop[1].constant is not None
     )
     return (*passes, *(loop for loop in copy.counters if loop not in passes))
+
+
+def _follow(loops: Loops, offsets: Sequence[Index]) -> int | None:
+    """Return the elements of an iteration of the outermost of some loops, if they follow each other
+    by these offsets and the next iteration's follow them; None if they do not."""
+    piece = 1
+    for n, (name, count) in enumerate(reversed(loops)):
+        for offset in offsets:
+            if not (offset.is_linear_in([name]) and offset.coefficient(name).constant == piece):
+                return None
+        if n == len(loops) - 1:
+            return piece
+        if count.constant is None:
+            return None
+        piece *= count.constant
+    return None
 
 
 def _is_short(count: Index | None, piece: int) -> bool:

@@ -54,12 +54,14 @@ class Block:
         emitter = Emitter(self.context)
         outputs = self.at.output_variables
         rest = frozenset(self.at.extents) - outputs
-        calls = [
-            (self.position_of(self.position_of(position, inner), outer), outer)
+        rounds = [
+            [
+                (self.position_of(self.position_of(position, inner), outer), outer)
+                for outer in self.tiles(position, outputs)
+            ]
             for inner in self.tiles(position, rest)
-            for outer in self.tiles(position, outputs)
         ]
-        useful = self._useful(self._streamed(calls), results)
+        useful = self._useful(self._in_order(rounds), results)
         if not useful:
             return [*early_inputs(self.at, position)]
         common = frozenset.intersection(*(frozenset(left) for _, _, left in useful))
@@ -110,6 +112,24 @@ class Block:
         for here, result in calls:
             self._call(inner, here, result)
         emitter.nodes.append(Guard(conditions, inner.scope()))
+
+    def _in_order(self, rounds: list[list[tuple[Position, Tile]]]) -> list[tuple[Position, Tile]]:
+        """Return the calls of a block, of which each round has those of one reduction step.
+
+        Where rounds have no fragments in common, each follows the one before: what it needs dies
+        with it.
+        """
+        if self.at.schedule.stream is None and not self._in_common(rounds):
+            return [call for calls in rounds for call in self._streamed(calls)]
+        return self._streamed([call for calls in rounds for call in calls])
+
+    def _in_common(self, rounds: Sequence[list[tuple[Position, Tile]]]) -> bool:
+        """Return whether two rounds use the same fragment of an input."""
+        for _, access in inputs(self.at.mapping):
+            places = [set(self._places(access, calls)) for calls in rounds]
+            if len(set().union(*places)) < sum(map(len, places)):
+                return True
+        return False
 
     def _streamed(self, calls: list[tuple[Position, Tile]]) -> list[tuple[Position, Tile]]:
         """Return the calls in the order in which one operand lies in memory.

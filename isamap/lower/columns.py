@@ -6,6 +6,8 @@ sets of the first cache, as those of a row do, 6.4 where they fall into 4 and 9.
 (``benchmarks/columns.py``).  Lines that are read take the same everywhere.
 """
 
+from math import gcd
+
 from isamap.hw.accelerator import LINE, Accelerator, Storage
 from isamap.lower.traffic import Site
 
@@ -52,3 +54,26 @@ def leaving(site: Site, size: int, cache: Storage) -> float:
     stored = set(lines[:wanted])
     used = len({number % sets for number in stored})
     return LEAVING / (used + BESIDE) if len(stored) > cache.ways * used else 0.0
+
+
+def crowded(site: Site, size: int, depth: int, cache: Storage) -> float:
+    """Return how many times its own lines of a cache a site takes in the loops from ``depth``
+    inwards: where these fall into few sets, others cannot have the rest of those.
+
+    Its elements have ``size`` bytes.
+    """
+    assert cache.size is not None
+    assert cache.ways is not None
+    line = cache.line or LINE
+    way = cache.size // cache.ways
+    length = site.run(depth) * size
+    apart, places = way, 1
+    rows = False
+    for _, count, stride in site.loops[depth:]:
+        step = abs(stride) * size
+        if step >= length and count > 1:
+            rows = True
+            apart = gcd(apart, step)
+            places *= min(int(count), way // gcd(way, step))
+    wide = min(max(length, float(line)), float(apart))
+    return way / min(way, min(places, way // apart) * wide) if rows else 1.0

@@ -1,24 +1,27 @@
 """What copies of elements cost, by what is contiguous on both of their sides."""
 
 from collections.abc import Callable, Mapping
-from math import prod
+from math import log2, prod
 from typing import TypeAlias
 
+from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
 from isamap.lower.nodes import Copy
 from isamap.schedule.copied import WOVEN
 
 COPY_BYTES = 8.0
-"""Bytes a cycle of a copy whose innermost counter is contiguous on both sides."""
+"""Bytes a cycle of a copy whose innermost counter is contiguous on both sides, where the
+description does not say what the first cache takes.
+
+Where it does, a copy moves half of that, as every byte is loaded, too, and one that weaves rows a
+part of it, as vectors of two rows, then of four, are made of each other.  On an Emerald Rapids,
+whose first cache takes 64 bytes a cycle, rows were copied at 27 to 37 bytes a cycle, and 2, 4, 8
+and 16 rows of bytes woven at 18, 15, 10 and 7, of 16 bits at 13, 8, 5 and 4, of f32 at 26, 23, 18
+and 13 (``benchmarks/copies.py``).
+"""
 
 RUN_CYCLES = 1.0
 """Cycles of each stretch of elements that such a copy moves, on top."""
-
-WEAVE_BYTES = 6.0
-"""Bytes a cycle of a copy that weaves a few rows: it is read along one counter, written along the
-next inner one.  Compilers make vectors of that: 2 to 16 rows of 1, 2 and 4 bytes were woven at 6 to
-19 bytes a cycle on a Sapphire Rapids, in the first cache.
-"""
 
 ASIDE_CYCLES = 8.0
 """Cycles of a copy aside: the load that follows is wider than the stores, and waits for them."""
@@ -39,24 +42,32 @@ Value: TypeAlias = Callable[[Index], float]
 """What an index is."""
 
 
-def copy_cycles(copy: Copy, value: Value, sizes: Mapping[str, int]) -> float:
-    """Return the cycles of a copy of elements; those of an array have so many bytes, ``sizes``."""
+def copied_a_cycle(accelerator: Accelerator) -> float:
+    """Return the bytes a cycle of a copy that is contiguous on both of its sides."""
+    first = next((s for s in accelerator.storages if s.kind == "cache"), None)
+    return float(first.write) / 2 if first and first.write else COPY_BYTES
+
+
+def copy_cycles(copy: Copy, value: Value, sizes: Mapping[str, int], rate: float) -> float:
+    """Return the cycles of a copy of elements; those of an array have so many bytes, ``sizes``.
+
+    ``rate`` are the bytes a cycle that are :func:`copied_a_cycle`.
+    """
     elements = prod(max(0.0, value(count)) for _, count in copy.counters)
     last, before = [*(c for c, _ in reversed(copy.counters)), "", ""][:2]
     if value(copy.target_offset.coefficient(last)) != 1:
         return elements * SCATTER_CYCLES
     if copy.source is None or value(copy.source_offset.coefficient(last)) == 1:
         runs = elements / _run(copy, value)
-        stretches = elements * sizes[copy.target] / COPY_BYTES + runs * RUN_CYCLES
+        stretches = elements * sizes[copy.target] / rate + runs * RUN_CYCLES
         # Short stretches are moved element by element.
         return min(stretches, elements * SINGLE_CYCLES)
     woven = value(copy.source_offset.coefficient(before)) == 1
-    size = sizes[copy.target]
-    woven = woven and value(copy.counters[-1][1]) <= WOVEN
-    if not woven:
+    size, rows = sizes[copy.target], value(copy.counters[-1][1])
+    if not woven or rows > WOVEN:
         return elements * SCATTER_CYCLES
     long = value(copy.counters[-2][1]) * size >= WOVEN_ROW
-    return elements * (size / WEAVE_BYTES if long else SINGLE_CYCLES)
+    return elements * (size * (1 + log2(max(1.0, rows))) / rate if long else SINGLE_CYCLES)
 
 
 def aside_cycles(copy: Copy, value: Value) -> float:

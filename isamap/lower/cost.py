@@ -18,7 +18,7 @@ from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
 from isamap.lower.columns import first_cache
-from isamap.lower.copying import aside_cycles, copy_cycles
+from isamap.lower.copying import aside_cycles, copied_a_cycle, copy_cycles
 from isamap.lower.delivery import Deliveries, beside, delivered, sums, while_coming
 from isamap.lower.first_pass import first_pass
 from isamap.lower.handed import handed
@@ -222,12 +222,14 @@ class _Walk:
         self.entries: dict[str, Entry] = {e.name: e for e in accelerator.entries}
         self.pads = {s.name: s.kind == "scratchpad" for s in accelerator.storages}
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
+        self.rate = copied_a_cycle(accelerator)
         self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
         self.roles: dict[str, Mapping[str, str]] = {}
         self.own = {a.name for a in lowered.arrays if a.role == "local"}
         self.sites: dict[tuple[object, ...], Site] = {}
         self.often = Often()
         self.read: dict[str, float] = {}  # elements that copies read of each array
+        self.sources: dict[str, Site] = {}  # how the last one of them walks through it
         self.nests: dict[str, float] = {}  # what is computed in each outermost loop
         self.passes: dict[str, float] = {}  # what is computed in an iteration of each loop
         self.asked: dict[str, set[str]] = {}  # counters by which lines of an array are asked for
@@ -271,7 +273,7 @@ class _Walk:
                 case Copy(aside=True):
                     work.cycles += aside_cycles(node, self.value) * share
                 case Copy():
-                    work.copies += copy_cycles(node, self.value, self.bytes) * share
+                    work.copies += copy_cycles(node, self.value, self.bytes, self.rate) * share
                     self._read(node, loops)
                 case Prefetch(_, buffer, offset):
                     slots += share
@@ -457,6 +459,9 @@ class _Walk:
             trips = prod(self._own(*loop) for loop in loops)
             read = prod(max(0.0, self.value(count)) for _, count in copy.counters) * trips
             self.read[copy.source] = self.read.get(copy.source, 0.0) + read
+            inner = tuple((c, max(0.0, self.value(n))) for c, n in copy.counters)
+            strides = self._strides(copy.source_offset, (*loops, *inner))
+            self.sources[copy.source] = Site(copy.source, strides, {0}, 1, 1, 1)
 
     def traffic(self) -> Deliveries:
         """Return the cycles that each cache or memory needs to deliver what is asked of it, for
@@ -465,8 +470,7 @@ class _Walk:
         def through(inner: float | None) -> dict[str, Coming]:
             asked = self.reuse.through(inner)
             if inner is not None:
-                copied = Coming({1.0: Traffic(self._copied())})
-                asked[OUTSIDE] = asked.get(OUTSIDE, Coming()) + copied
+                asked[OUTSIDE] = asked.get(OUTSIDE, Coming()) + Coming({1.0: self._copied()})
             return asked
 
         whole, all_threads = self._touched(), self._touched(self.team)
@@ -532,7 +536,9 @@ class _Walk:
             seen[array] = max(seen.get(array, 0.0), min(read, self.sizes[array]))
         return sum(elements * self.bytes[array] for array, elements in seen.items())
 
-    def _copied(self) -> float:
-        """Return the bytes of all elements that copies read: again, they come from near."""
-        read = {array: min(count, self.sizes[array]) for array, count in self.read.items()}
-        return sum(count * self.bytes[array] for array, count in read.items())
+    def _copied(self) -> Traffic:
+        """Return the traffic of all elements that copies read: again, they come from near."""
+        total = Traffic()
+        for array, count in self.read.items():
+            total += self.reuse.walked(self.sources[array], min(count, self.sizes[array]))
+        return total

@@ -12,7 +12,10 @@ from isamap.lower.alternative import ALIKE, Alternative, by_preference, covered
 from isamap.lower.cost import WAITING, Estimate
 from isamap.lower.improved import best_of
 from isamap.lower.judge import Judge
+from isamap.schedule.copied import treated_otherwise
+from isamap.schedule.first import first_schedule
 from isamap.schedule.schedule import StatementSchedule
+from isamap.schedule.shape import read_shape
 from isamap.schedule.tiled import tiled_schedules
 from isamap.schedule.treatment import inputs
 
@@ -38,9 +41,12 @@ def retiled(
         return made.least > ALIKE * lowest, -covered(found[n].mapping), made.least, n
 
     for made, n in sorted(known, key=rank)[:RETILED]:
-        start, least = found[n], made.least
+        start = result[n] = _treated_otherwise(found[n], kernel, alone, judge)
         assert start.schedule is not None
         assert start.treatments is not None
+        assert start.estimate is not None
+        made = start.estimate
+        least, best = made.least, min(best, made.cycles)
         if least * WAITING >= min(made.cycles, best) and not made.may_fall:
             continue
         tiled = tiled_schedules(
@@ -58,6 +64,30 @@ def retiled(
             with suppress(ScheduleError):
                 result[n] = best_of(other, [alike], kernel, alone, judge)
     return tuple(result)
+
+
+def _treated_otherwise(
+    start: Alternative, kernel: Kernel, alone: Kernel, judge: Judge
+) -> Alternative:
+    """Return an alternative with an operand packed or read as it lies, if that is faster."""
+    schedule, treatments = start.schedule, start.treatments
+    assert schedule is not None
+    assert treatments is not None
+    others = []
+    for wanted in treated_otherwise(read_shape(start.mapping), schedule.operands, treatments):
+        with suppress(ScheduleError):
+            others.append(
+                first_schedule(
+                    start.mapping,
+                    judge.accelerator,
+                    judge.producers,
+                    alone,
+                    judge.threads,
+                    treatments=treatments,
+                    wanted=wanted,
+                )
+            )
+    return best_of(start, others, kernel, alone, judge)
 
 
 def _read(found: Alternative | StatementSchedule) -> tuple[Access, ...]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import prod
 
 from isamap.hw.accelerator import LINE, Storage
-from isamap.lower.columns import leaving
+from isamap.lower.columns import crowded, leaving
 from isamap.lower.traffic import Coming, Site, Traffic, lines_of, touched_elements
 from isamap.schedule.walk import unforeseen
 
@@ -96,8 +96,9 @@ class Reuse:
         """
         if capacity is None:
             return self._asked(sites, depth, stays=False, into_cache=False)
-        sure, _ = self._reused(depth, sites, every, capacity * HELD)
-        most, filled = self._reused(depth, sites, every, capacity)
+        is_first = self.first is not None and capacity == self.first.size
+        sure, _ = self._reused(depth, sites, every, capacity * HELD, is_first)
+        most, filled = self._reused(depth, sites, every, capacity, is_first)
         if sure == most:
             return self._asked(sites, *sure)
         lost = min(max((filled / capacity - HELD) / (1 - HELD), 0.0), 1.0)
@@ -105,7 +106,12 @@ class Reuse:
         return least.times(1 - lost) + self._asked(sites, *sure).times(lost)
 
     def _reused(
-        self, depth: int, sites: Sequence[Site], every: Sequence[Site], room: float
+        self,
+        depth: int,
+        sites: Sequence[Site],
+        every: Sequence[Site],
+        room: float,
+        is_first: bool,
     ) -> tuple[tuple[int, bool], float]:
         """Return the depth from which on all that ``sites`` touch fits ``room``, whether it is
         still there when the loop around comes to it again, and the bytes of which that is said.
@@ -115,7 +121,8 @@ class Reuse:
         held = 0.0
         around = sites[0].loops
         while depth > 0:
-            wanted = self._footprint(_beside_each_other(every, around[:depth]), depth - 1)
+            beside = _beside_each_other(every, around[:depth])
+            wanted = self._footprint(beside, depth - 1, is_first)
             if wanted > room:
                 break
             held = wanted
@@ -123,15 +130,28 @@ class Reuse:
         inside = _beside_each_other(every, around[:depth])
         if len(inside) == len(sites):
             return (depth, True), held
-        wanted = self._footprint(inside, depth)
+        wanted = self._footprint(inside, depth, is_first)
         return (depth, wanted <= room), max(held, wanted if wanted <= room else 0.0)
 
-    def _footprint(self, sites: Sequence[Site], depth: int) -> float:
-        """Return the bytes that sites touch in the loops from ``depth`` inwards."""
+    def _footprint(self, sites: Sequence[Site], depth: int, is_first: bool) -> float:
+        """Return the bytes of a cache that sites take in the loops from ``depth`` inwards.
+
+        Those are whole lines; in the first cache, those of all sets where theirs are few.
+        """
         arrays: dict[str, list[Site]] = {}
         for site in sites:
             arrays.setdefault(site.array, []).append(site)
-        return sum(touched_elements(own, depth) * self.bytes[a] for a, own in arrays.items())
+        total = 0.0
+        for array, own in arrays.items():
+            size = self.bytes[array]
+            factors = []
+            for site in own:
+                factor = lines_of(site.run(depth) * size, LINE)
+                if is_first and self.first is not None:
+                    factor *= crowded(site, size, depth, self.first)
+                factors.append(factor)
+            total += touched_elements(own, depth) * size * min(factors)
+        return total
 
     def _asked(
         self, sites: Sequence[Site], depth: int, stays: bool, into_cache: bool = True
@@ -151,9 +171,11 @@ class Reuse:
                 outside.pop()
             trips = prod(n for n, _ in outside)
             share = once[site.array] if into_cache else 1.0
-            if into_cache and site.written:
-                # A line of which something else is written before or after comes and goes twice.
-                share *= lines_of(site.run(depth) * self.bytes[site.array], LINE)
+            if into_cache:
+                # A line of which something else is touched before or after comes twice, unless
+                # the loop around goes on with what is left of it.
+                goes_on = depth - 1 if stays and len(outside) == depth and depth else depth
+                share *= lines_of(site.run(goes_on) * self.bytes[site.array], LINE)
             walked = self.walked(site, site.footprint(depth) * trips * share)
             amount += Coming({self._during(site, len(outside)) if into_cache else 1.0: walked})
         return amount

@@ -93,6 +93,31 @@ def pack_reused(
     return result
 
 
+def treated_otherwise(
+    shape: Shape, chosen: Sequence[Treatment], treatments: Treatments
+) -> list[list[Treatment]]:
+    """Return treatments in which one operand is packed that was read as it lies, or the other way
+    round; what the rules decide is a close call, which an estimate knows better.
+
+    Constants are packed ahead, and nothing is where fragments would be transposed in each call.
+    """
+    found = inputs(shape.mapping)
+    result: list[list[Treatment]] = []
+    for operand, kinds in by_operand(shape.mapping, list(chosen)).items():
+        if not kinds or treatments.is_constant(operand) or treatments.is_gathered(operand):
+            continue
+        own = [n for n, (name, _) in enumerate(found) if name == operand]
+        other: Treatment = "direct" if kinds[0] in PACKED else "packed"
+        if set(kinds) - {"direct", "packed"} or treatments.cost(operand, other) is None:
+            continue
+        reused = all(set(shape.outputs) - found[n][1].names for n in own)
+        rows = max(_rows(shape, treatments, operand, found[n][1], "direct") for n in own)
+        if not reused or (other == "packed" and rows > WOVEN):
+            continue
+        result.append([other if n in own else kind for n, kind in enumerate(chosen)])
+    return result
+
+
 def _rows(
     shape: Shape, treatments: Treatments, operand: str, access: Access, kind: Treatment
 ) -> float:

@@ -22,7 +22,7 @@ from isamap.schedule.copied import pack_aliased, pack_reused, pack_scattered
 from isamap.schedule.cut import cut
 from isamap.schedule.flows import Flow, early_flows
 from isamap.schedule.inside import copied_inside
-from isamap.schedule.lines import paired
+from isamap.schedule.lines import CALLS_IN_BODY, paired, unrolled
 from isamap.schedule.schedule import Early, Level, StatementSchedule, Treatment
 from isamap.schedule.shape import (
     Shape,
@@ -36,9 +36,6 @@ from isamap.schedule.supply import Supply, supply
 from isamap.schedule.threads import share
 from isamap.schedule.treatment import Treatments, by_operand, inputs
 
-CALLS_IN_BODY = 128
-"""Calls of one unrolled body: more of them fill the instruction cache and the compiler's time."""
-
 
 def first_schedule(
     mapping: Mapping,
@@ -48,6 +45,7 @@ def first_schedule(
     threads: int = 1,
     rank: int | None = 0,
     treatments: Treatments | None = None,
+    wanted: Sequence[Treatment] | None = None,
 ) -> StatementSchedule:
     """Return a schedule for one mapping of a statement of ``kernel``, whose extents are bound.
 
@@ -55,7 +53,8 @@ def first_schedule(
     packed ahead, at no cost for a call (:func:`isamap.ir.ahead.statement_kernel`).
 
     ``rank`` picks the register block, 0 being the best that should fit; None the smallest.
-    ``treatments`` are the mapping's in that kernel, if they are known.
+    ``treatments`` are the mapping's in that kernel, if they are known; how accesses are ``wanted``
+    to be treated decides in place of the rules.
 
     ScheduleError if an operand can reach the instruction in no way.
     """
@@ -63,14 +62,16 @@ def first_schedule(
         buffers = {buffer.name: buffer for buffer in kernel.buffers}
         treatments = Treatments(mapping, producers, buffers, kernel.permissions)
     shape = read_shape(mapping)
-    chosen = first_treatments(mapping, treatments)
+    chosen = list(wanted or first_treatments(mapping, treatments))
     come, blocks = blocks_for(shape, chosen, accelerator, treatments)
     smallest = {v: 1 for v in shape.extents}
     block = smallest if rank is None else blocks[min(rank, len(blocks) - 1)]
-    better = pack_reused(shape, block, chosen, treatments)
-    better = pack_aliased(shape, better, accelerator, treatments)
-    order = order_outputs(shape)
-    better = pack_scattered(shape, block, better, accelerator, treatments, order)
+    better = chosen
+    if wanted is None:
+        better = pack_reused(shape, block, better, treatments)
+        better = pack_aliased(shape, better, accelerator, treatments)
+        order = order_outputs(shape)
+        better = pack_scattered(shape, block, better, accelerator, treatments, order)
     if better != chosen:
         chosen = better
         come, blocks = blocks_for(shape, chosen, accelerator, treatments)
@@ -92,6 +93,7 @@ def with_levels(
     kinds = by_operand(shape.mapping, chosen)
     made = {operand: treatments.instructions(operand, own) for operand, own in kinds.items()}
     levels = paired(shape, levels, single, far, made, accelerator)
+    levels = unrolled(shape, levels, single, chosen, treatments)
     inside = copied_inside(shape, levels, chosen, treatments)
     block = block_of(shape, levels)
     early = first_early(shape, block, levels, chosen, far, accelerator)

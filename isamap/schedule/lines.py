@@ -1,4 +1,6 @@
-"""Iterations that are taken two at a time, so that lines are asked for ahead half as often."""
+"""Iterations that are taken together: two, so that lines are asked for ahead half as often, or as
+many as make loops cheap.
+"""
 
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
@@ -7,15 +9,70 @@ from math import prod
 
 from isamap.hw.accelerator import LINE, Accelerator
 from isamap.schedule.flows import Flow
-from isamap.schedule.schedule import Early, Level
-from isamap.schedule.shape import Shape, block_of, fragments_of
-from isamap.schedule.treatment import inputs
+from isamap.schedule.schedule import Early, Level, Treatment
+from isamap.schedule.shape import Shape, block_of, fragments_of, is_symbolic
+from isamap.schedule.treatment import COPIED, Treatments, inputs
 
 SCARCE = 24
 """Instructions of a block to each line that it asks for: with fewer, asking is 4 % of them."""
 
 SHARED = 4
 """Iterations that share a line, at least: with fewer, what asking takes is not worth more code."""
+
+ROLLED = 4
+"""Iterations of a reduction in one block.  Counting and branching take ports from what is computed:
+products of f32 took 0.90 to 0.99 of the time with four, 0.90 to 1.01 with two and 0.88 to 0.99 with
+eight on an Emerald Rapids (``benchmarks/unrolled.py``).
+"""
+
+LONG = 32
+"""Cycles of the calls of an iteration beside which counting and branching are nothing."""
+
+CALLS_IN_BODY = 128
+"""Calls of one unrolled body: more of them fill the instruction cache and the compiler's time."""
+
+
+def unrolled(
+    shape: Shape,
+    levels: Sequence[Level],
+    early: Sequence[Early],
+    chosen: Sequence[Treatment],
+    treatments: Treatments,
+) -> tuple[Level, ...]:
+    """Return the loops with several iterations of an innermost reduction in a block.
+
+    They are as many as leave no rest.  Where a block uses a fragment in two of them, which it had
+    to keep, the loops stay as they are, and where it reads under conditions: compilers move sums
+    from one register to another where branches meet.  So they do where an iteration asks for lines
+    ahead, ``early``: those of several at once take longer to come.
+    What takes :data:`LONG` gains nothing.
+    """
+    inner = levels[-1] if levels else None
+    if (
+        inner is None
+        or inner.variable not in shape.reductions
+        or is_symbolic(shape, inner.variable)
+    ):
+        return tuple(levels)
+    v, block = inner.variable, block_of(shape, levels)
+    alone = all(block[other] == 1 for other in shape.reductions)
+    found = inputs(shape.mapping)
+    asks = any(one.variable == v for one in early)
+    long = prod(block.values()) * shape.mapping.matching.needle.entry.throughput > LONG
+    if asks or long or not alone or any(v not in access.names for _, access in found):
+        return tuple(levels)
+    for (operand, access), kind in zip(found, chosen, strict=True):
+        reference = treatments.reference(operand, access, kind)
+        if reference is None or (kind not in COPIED and reference.guards):
+            return tuple(levels)
+    steps = [level.step for level in levels if level.variable == v]
+    around = [shape.extents[v], *steps[:-1]]
+    for times in range(ROLLED, 1, -1):
+        step = inner.step * times
+        if times * prod(block.values()) > CALLS_IN_BODY or any(size % step for size in around):
+            continue
+        return (*levels[:-1], replace(inner, step=step))
+    return tuple(levels)
 
 
 def paired(

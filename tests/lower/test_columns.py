@@ -3,7 +3,7 @@
 import pytest
 
 from isamap.hw.accelerator import Storage
-from isamap.lower.columns import BESIDE, LEAVING, first_cache, leaving
+from isamap.lower.columns import BESIDE, LEAVING, crowded, first_cache, leaving
 from isamap.lower.traffic import Site
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.source import load_hardware
@@ -62,3 +62,16 @@ def test_elements_are_stored_along_rows(columns: int) -> None:
     found = map_kernel(parse_module(text).kernels[0], load_hardware("x86_amx"))
     (own,) = found.schedule.statements
     assert own.levels[0].variable == "r"
+
+
+@pytest.mark.parametrize("rows", [1, 2, 12, 100, 512])
+@pytest.mark.parametrize("pitch", [16, 64, 128, 192, 448, 512, 1088, 2048, 3072, 4096])
+def test_rows_crowd_a_cache_as_much_as_their_lines_lie_in_few_sets(
+    cache: Storage, pitch: int, rows: int
+) -> None:
+    site = Site("B", (("r", rows, pitch // 4),), {0}, 4, 4, 4)
+    lines = {(row * pitch) // 64 for row in range(rows)}
+    used = len({number % 64 for number in lines})
+    # What lies in a row fills one set after the other, whatever there is of it.
+    expected = 64 / used if rows > 1 and pitch > 16 else 1
+    assert crowded(site, 4, 0, cache) == pytest.approx(expected)

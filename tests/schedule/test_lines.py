@@ -1,4 +1,4 @@
-"""Iterations that are taken two at a time, so that a line is asked for once."""
+"""Iterations that are taken together: two, so that a line is asked for once, or several."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.interp.compare import compare
 from isamap.interp.inputs import random_inputs
 from isamap.interp.run import interpret
-from isamap.lower.nodes import Loop, Node, Prefetch, Scope
+from isamap.lower.nodes import Call, Guard, Loop, Node, Prefetch, Register, Scope
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.prove import prove_result
@@ -105,3 +105,56 @@ def test_loops_around_are_cut_at_whole_blocks() -> None:
     assert paired(shape, levels, early, far, made | {operand: 3}, machine) == levels
     wide = [replace(far[0], bytes=8)]
     assert paired(shape, levels, early, wide, made, machine) == levels
+
+
+PRODUCT = """kernel product(M = {rows}, N = {columns}, K = {depth}) {{
+  in A : f32[M, K]  in B : f32[K, N]  out C : f32[M, N]
+  C[m, n] += A[m, k] * B[k, n] }}"""
+IMAGE = """kernel image(C = {depth}) {{
+  in X : f32[14, 14, C] pad 0  in F : f32[3, 3, C, 32]  out Y : f32[14, 14, 32]
+  for r in 0..3  for t in 0..3
+  Y[p, q, k] += X[p + r - 1, q + t - 1, c] * F[r, t, c, k] }}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        (PRODUCT.format(rows=96, columns=96, depth=64), 4),
+        (PRODUCT.format(rows=96, columns=96, depth=66), 3),
+        (PRODUCT.format(rows=96, columns=96, depth=70), 2),
+        (PRODUCT.format(rows=96, columns=96, depth=77), 1),  # whatever, there would be a rest
+        (PRODUCT.format(rows=96, columns=96, depth=2), 2),
+        (IMAGE.format(depth=64), 1),  # at the border, nothing is read
+    ],
+)
+def test_steps_of_a_sum_are_in_one_block_where_they_leave_no_rest(text: str, steps: int) -> None:
+    result = map_kernel(parse_module(text).kernels[0], load_hardware("x86_avx2"), Options())
+    (own,) = result.schedule.statements
+    block = block_of(read_shape(own.mapping), own.levels)
+    assert block[own.levels[-1].variable] == steps
+    assert prove_result(result).verdict == "proved"
+
+
+def products(nodes: tuple[Node, ...]) -> list[set[str]]:
+    """The registers that each product of the first body with some reads, without its sum."""
+    calls = [n for n in nodes if isinstance(n, Call) and n.instruction == "vfmadd_f32"]
+    if calls:
+        named = ([o for o in call.operands if isinstance(o[1], Register)] for call in calls)
+        return [
+            {o.name for name, o in own if name in "ab" and isinstance(o, Register)} for own in named
+        ]
+    inner = (products(n.body) for n in nodes if isinstance(n, Loop | Scope | Guard))
+    return next((found for found in inner if found), [])
+
+
+def test_a_step_of_a_sum_needs_what_it_uses_no_longer_than_it_lasts() -> None:
+    text = PRODUCT.format(rows=96, columns=96, depth=64)
+    result = map_kernel(parse_module(text).kernels[0], load_hardware("x86_avx2"), Options())
+    (own,) = result.schedule.statements
+    block = block_of(read_shape(own.mapping), own.levels)
+    found = products(result.lowered.body)
+    each = block["m"] * block["n"]
+    assert len(found) == 4 * each
+    steps = [set().union(*found[n : n + each]) for n in range(0, len(found), each)]
+    assert all(steps)
+    assert sum(map(len, steps)) == len(set().union(*steps))

@@ -69,6 +69,16 @@ def runnable(accelerator: Accelerator) -> str | None:
     return None
 
 
+def elsewhere(accelerator: Accelerator) -> str:
+    """Return why code that a toolchain makes cannot run in this process, '' if it can."""
+    toolchain = accelerator.toolchain
+    assert toolchain is not None, "there is no code without one"
+    if command := toolchain.measure or toolchain.runner:
+        return f"'{command[0]}' runs it"
+    missing = lacking(accelerator.features)
+    return f"this CPU lacks {', '.join(missing)}" if missing else ""
+
+
 def install_command(accelerator: Accelerator) -> str:
     """Return the command that fetches the tools that a description's code is built and run with."""
     machine = accelerator.server or accelerator

@@ -17,6 +17,9 @@ Sizes: TypeAlias = Sequence[Sequence[int]]
 # Sizes of a dimension that are this much farther apart are left out first.
 _FINEST = 1.1
 
+# Of more iterations than these not all sizes are looked at, but some that are this far apart.
+_MANY, _APART = 1 << 22, 1.02
+
 
 def divisors(number: int) -> list[int]:
     """Return what divides a number, ascending."""
@@ -26,7 +29,12 @@ def divisors(number: int) -> list[int]:
 
 def balanced(number: int) -> list[int]:
     """Return the least sizes of tiles that share a range out among any number of them."""
-    return sorted({-(-number // k) for k in range(1, number + 1)})
+    found, tiles = [], 1
+    while tiles <= number:
+        size = -(-number // tiles)
+        found.append(size)
+        tiles = (number - 1) // (size - 1) + 1 if size > 1 else number + 1
+    return found[::-1]
 
 
 def divided(nest: Nest) -> list[list[int]]:
@@ -40,12 +48,24 @@ def even(nest: Nest, most: int) -> list[list[int]]:
 
     What is left out lies within a factor of one that stays, which is the same in all dimensions.
     """
-    every = [sorted({*balanced(count), *divisors(count)}) for count in nest.counts]
+    every = [_worth(count) for count in nest.counts]
     kept, ratio = every, _FINEST
     while prod(map(len, kept)) > most and max(map(len, kept)) > 2:
         kept = [_thinned(own, ratio) for own in every]
         ratio *= _FINEST
     return [[unit * n for n in own] for own, unit in zip(kept, nest.steps, strict=True)]
+
+
+def _worth(number: int) -> list[int]:
+    """Return balanced sizes and divisors, of a large number some of both."""
+    if number <= _MANY:
+        return sorted({*balanced(number), *divisors(number)})
+    tiles, found = 1, {number}
+    while tiles < number:
+        tiles = max(tiles + 1, int(tiles * _APART))
+        found.add(-(-number // tiles))
+    small = [d for d in range(1, isqrt(_MANY)) if number % d == 0]
+    return sorted({*found, *small, *(number // d for d in small)})
 
 
 def _thinned(sizes: Sequence[int], ratio: float) -> list[int]:

@@ -227,15 +227,25 @@ class Result:
         Arrays have the kernel's shapes and element types (``Buffer.dtype.numpy``: ml_dtypes for
         bf16, f8 and 4-bit integers); contiguous ones are not copied.  It may be called from several
         threads at once.  ``f.prepare(B=b)`` takes the constants once for many calls.
-        Raises ToolError when the description may not be compiled or the compiler is missing or
-        fails.
+        Raises ToolError when the description may not be compiled, its code is run by another
+        machine, or the compiler is missing or fails.
         """
+        from isamap.hw.native import elsewhere
         from isamap.interp.reads import check_reads, reads_data
-        from isamap.run.build import build_shared  # needed by callers of this alone
+        from isamap.run.build import (
+            build_shared,
+            require_toolchain,
+        )  # needed by callers of this alone
         from isamap.run.callable import Compiled
 
         if self.source is None:
             raise ToolError(fail("E742", f"there is no C to compile: {self.no_c}"))
+        require_toolchain(self.accelerator)
+        if reason := elsewhere(self.accelerator):
+            text = f"code for {self.accelerator.name} is no function of this process: {reason}"
+            raise ToolError(
+                fail("E546", text, hint="'isamap run' computes on arrays wherever it runs")
+            )
         # Indices that arrays hold are looked at before each call: C would follow them anywhere.
         check = partial(check_reads, self.kernel) if reads_data(self.kernel) else None
         return Compiled(self.source, build_shared(self.source, self.accelerator), check)

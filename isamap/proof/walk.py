@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from isamap.ir.index import Div, Index, Mod, Name, Read, const, var
 from isamap.ir.nodes import Kernel
+from isamap.ir.smt import at_least, term
 from isamap.ir.statements import accesses
 from isamap.lower.nodes import (
     Call,
@@ -21,7 +22,6 @@ from isamap.lower.nodes import (
     Setting,
     Token,
 )
-from isamap.text.smt import at_least, term
 
 UNBOUNDED = "; what an array holds is an index here, of which nothing is known"
 """The first line of a script that can decide nothing."""

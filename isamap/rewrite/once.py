@@ -64,10 +64,10 @@ def compute_once(kernel: Kernel, number: int) -> Iterator[Rewriting]:
 
 def _rewritten(kernel: Kernel, number: int, parts: Sequence[_Part]) -> Rewriting:
     statement = kernel.statements[number]
-    changed = _with(statement.value, {part.expr: part.read for part in parts})
+    changed = instead_of(statement.value, {part.expr: part.read for part in parts})
     back: dict[Expr, Expr] = {part.read: part.expr for part in parts}
     claim = f"{print_expr(statement.value)} = {print_expr(changed)}, put together again"
-    pair = generalised(statement.value, _with(changed, back))
+    pair = generalised(statement.value, instead_of(changed, back))
     same = equal(NAME, claim, [pair], "bits", kernel.permissions.finite)
     lemmas = (same, *(lemma for part in parts for lemma in part.lemmas))
     drafts = [part.draft for part in parts]
@@ -102,7 +102,7 @@ def _of_buffer(
 ) -> _Part | None:
     """Return what is computed of one buffer, done for all of its elements."""
     source = kernel.buffer(access.buffer)
-    if _rare(statement, source.shape):
+    if rare(statement, source.shape):
         return None
     pad: Literal | None = None
     lemmas: tuple[Lemma, ...] = ()
@@ -114,7 +114,7 @@ def _of_buffer(
         lemmas = (equal(NAME, claim, [(replace(expr, args=(source.pad,)), pad)]),)
     kind = expr.dtype if expr.op == "cast" and expr.args == (access,) else "once"
     name = fresh(kernel, f"{source.name}_{kind}", taken)
-    made = copied(kernel, source.name, name, lambda one: _with(expr, {access: one}), pad)
+    made = copied(kernel, source.name, name, lambda one: instead_of(expr, {access: one}), pad)
     return _Part(expr, Access(name, access.indices, expr.dtype), made.buffer, made.draft, lemmas)
 
 
@@ -125,7 +125,7 @@ def _of_variables(
     sizes = {v: size for v, size in extents(statement).items() if v in names(expr)}
     indices = [index for access in accesses(expr) for index in access.indices]
     plain = all(index.name is not None or not index.names for index in indices)
-    if not plain or _rare(statement, tuple(sizes.values())):
+    if not plain or rare(statement, tuple(sizes.values())):
         return None
     name = fresh(kernel, f"{statement.target.buffer}_once", taken)
     place = Access(name, tuple(map(var, sizes)), expr.dtype)
@@ -143,7 +143,7 @@ def _is_plain(expr: Expr) -> bool:
     return isinstance(expr, Access | Literal)
 
 
-def _rare(statement: Statement, shape: Sequence[Index]) -> bool:
+def rare(statement: Statement, shape: Sequence[Index]) -> bool:
     """Return whether each element of an array is used by few iterations, as far as is known."""
     extents_ = [v.extent for v in statement.variables]
     if any(size.names for size in (*shape, *extents_)):
@@ -163,10 +163,10 @@ def _converted(pad: Literal, expr: Op) -> Literal | None:
     return found if value(found) == value(pad) else None
 
 
-def _with(expr: Expr, instead: Mapping[Expr, Expr]) -> Expr:
+def instead_of(expr: Expr, instead: Mapping[Expr, Expr]) -> Expr:
     """Return an expression with other ones in the place of some of its parts."""
     if expr in instead:
         return instead[expr]
     if isinstance(expr, Op):
-        return replace(expr, args=tuple(_with(arg, instead) for arg in expr.args))
+        return replace(expr, args=tuple(instead_of(arg, instead) for arg in expr.args))
     return expr

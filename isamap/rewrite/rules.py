@@ -15,6 +15,8 @@ from isamap.rewrite.once import NAME as ONCE
 from isamap.rewrite.once import compute_once
 from isamap.rewrite.partial import NAME as SPLIT
 from isamap.rewrite.partial import splitting
+from isamap.rewrite.positions import NAME as POSITIONS
+from isamap.rewrite.positions import positions_from_memory
 from isamap.rewrite.reciprocal import reciprocal
 from isamap.rewrite.rule import Rule
 from isamap.rewrite.shape import Shapes
@@ -40,6 +42,7 @@ RULES: tuple[Named, ...] = (
     ("reciprocal", reciprocal),
     (BY_EXP, sigmoid_by_exp),
     (ONCE, compute_once),
+    (POSITIONS, positions_from_memory),
     (STEPS, in_steps),
 )
 """The rules that need to know nothing of a machine, each with the name that chooses it."""

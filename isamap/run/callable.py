@@ -16,6 +16,9 @@ from isamap.run.protocol import shape_of
 Check = Callable[[Mapping[str, np.ndarray], Mapping[str, int]], None]
 """Looks at the arrays and symbols of a call, and raises."""
 
+Given = np.ndarray | np.generic
+"""An array; one of no dimensions may be a scalar."""
+
 Out = np.ndarray | Mapping[str, np.ndarray] | None
 """Arrays to write to: one if the kernel has one output, or a mapping by name."""
 
@@ -45,11 +48,11 @@ class _Caller:
 
     def __call__(
         self,
-        *arrays: np.ndarray,
+        *arrays: Given,
         out: Out = None,
         threads: int = 1,
         symbols: Mapping[str, int] | None = None,
-        **named: np.ndarray,
+        **named: Given,
     ) -> dict[str, np.ndarray]:
         """Compute and return the written arrays by name, in the kernel's order.
 
@@ -77,11 +80,11 @@ class _Caller:
 
     def bind(
         self,
-        *arrays: np.ndarray,
+        *arrays: Given,
         out: Out = None,
         threads: int = 1,
         symbols: Mapping[str, int] | None = None,
-        **named: np.ndarray,
+        **named: Given,
     ) -> "Repeated":
         """Return a function without arguments that computes on these very arrays, again and again.
 
@@ -106,9 +109,7 @@ class _Caller:
             p.name for p in self.source.parameters if p.is_input and p.name not in self._held.names
         ]
 
-    def _named(
-        self, arrays: Sequence[np.ndarray], named: Mapping[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
+    def _named(self, arrays: Sequence[Given], named: Mapping[str, Given]) -> dict[str, np.ndarray]:
         inputs = self._inputs
         if len(arrays) > len(inputs):
             message = f"takes {len(inputs)} arrays ({', '.join(inputs)}), found {len(arrays)}"
@@ -116,7 +117,7 @@ class _Caller:
         given = dict(zip(inputs, arrays, strict=False))
         if twice := sorted((given.keys() | self._held.names) & named.keys()):
             raise ArgumentsError(fail("E527", f"{', '.join(twice)} is given twice"))
-        return {**given, **named}
+        return {name: _array_of(one) for name, one in {**given, **named}.items()}
 
     def _arranged(
         self,
@@ -218,10 +219,10 @@ class Compiled(_Caller):
 
     def prepare(
         self,
-        *arrays: np.ndarray,
+        *arrays: Given,
         threads: int = 1,
         symbols: Mapping[str, int] | None = None,
-        **named: np.ndarray,
+        **named: Given,
     ) -> "Prepared":
         """Return the kernel with its constants given, and whatever can be made of them made.
 
@@ -234,7 +235,8 @@ class Compiled(_Caller):
             told = ", ".join(constants) or "none"
             message = f"has {len(constants)} constants ({told}), found {len(arrays)} arrays"
             raise ArgumentsError(fail("E526", f"{self.source.entry} {message}"))
-        given = {**dict(zip(constants, arrays, strict=False)), **named}
+        every = {**dict(zip(constants, arrays, strict=False)), **named}
+        given = {name: _array_of(one) for name, one in every.items()}
         if twice := sorted(set(constants[: len(arrays)]) & named.keys()):
             raise ArgumentsError(fail("E527", f"{', '.join(twice)} is given twice"))
         if other := sorted(given.keys() - set(constants)):
@@ -335,6 +337,11 @@ def _apart(
     if any(np.may_share_memory(array, result) for result in results.values()):
         return _copied(array, parameter)
     return array
+
+
+def _array_of(given: Given) -> np.ndarray:
+    """Return an array of no dimensions for a scalar of numpy's; what is no array is told later."""
+    return np.asarray(given) if isinstance(given, np.generic) else given
 
 
 def _copied(array: np.ndarray, parameter: Parameter) -> np.ndarray:

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from isamap.ir.box import is_nonnegative
 from isamap.ir.index import Index, const, var
+from isamap.ir.smt import term
 from isamap.text.context import Scope
 from isamap.text.domains import Ranges
 from isamap.text.proof import Domain, Witness, constraints, solve, trials
-from isamap.text.smt import term
 from isamap.text.uses import Use
 
 _MAX_POINTS = 1 << 22

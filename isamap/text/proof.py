@@ -13,8 +13,8 @@ import numpy as np
 
 from isamap.ir.box import is_nonnegative
 from isamap.ir.index import Div, Index, Mod, Name, Read, const, var
+from isamap.ir.smt import at_least, term
 from isamap.solver.ask import Answer, ask
-from isamap.text.smt import at_least, term
 
 _MAX_POINTS = 1 << 20
 _EXACT = 1 << 60  # values that 64-bit arrays hold without overflow on the way

@@ -49,3 +49,16 @@ def test_sizes_divide_the_extents_rounded_up_to_units() -> None:
         [1, 5],
         [1],
     ]
+
+
+@given(st.integers(1 << 22, 1 << 40), st.sampled_from([30, 500]))
+def test_of_many_iterations_some_sizes_are_found_at_once(count: int, most: int) -> None:
+    (sizes, _, _) = even(Nest((count, 1, 1), GEMM), most)
+    assert len(sizes) <= most
+    assert (sizes[0], sizes[-1]) == (1, count)
+    assert all(size == ceil(count / ceil(count / size)) for size in sizes if count % size)
+
+
+@given(NUMBERS)
+def test_balanced_sizes_are_those_of_every_number_of_tiles(number: int) -> None:
+    assert balanced(number) == sorted({ceil(number / tiles) for tiles in range(1, number + 1)})

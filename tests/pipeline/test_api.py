@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import isamap
-from isamap.diagnostics import ArgumentsError, NoMappingError, ParseError
+from isamap.diagnostics import ArgumentsError, NoMappingError, ParseError, ToolError
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 
@@ -54,6 +54,38 @@ def test_bf16_arrays_are_ml_dtypes(tmp_path: Path) -> None:
     b = np.arange(12).reshape(3, 4).astype(ml_dtypes.bfloat16)
     expected = a.astype(np.float32) @ b.astype(np.float32)
     np.testing.assert_array_equal(result.compile()(a, b)["C"], expected)
+
+
+@needs_gcc
+def test_a_scalar_of_numpy_is_an_array(tmp_path: Path) -> None:
+    text = "kernel k { in a : f32[] in X : f32[4] out Y : f32[4] Y[i] = a[] * X[i] }"
+    f = isamap.map(_kernel(tmp_path, text), isamap.load_hardware("portable_c")).compile()
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(f(a=np.float32(3), X=x)["Y"], 3 * x)
+    with pytest.raises(ArgumentsError, match=r"E521.*a .*found float64"):
+        f(a=np.float64(3), X=x)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("aarch64_neon", "'qemu-aarch64' runs it"), ("wasm_relaxed", "'wasmtime' runs it")],
+)
+def test_code_that_another_machine_runs_is_no_function(
+    tmp_path: Path, name: str, reason: str
+) -> None:
+    result = isamap.map(_matmul(tmp_path), isamap.load_hardware(name))
+    with pytest.raises(ToolError, match=rf"E546.*{name} is no function.*{reason}") as caught:
+        result.compile()
+    assert caught.value.exit_code == 5
+
+
+def test_code_for_another_cpu_is_no_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = isamap.map(_matmul(tmp_path), isamap.load_hardware("x86_avx512"))
+    monkeypatch.setattr("isamap.hw.native.cpu_features", frozenset)
+    with pytest.raises(ToolError, match=r"E546.*this CPU lacks avx512f"):
+        result.compile()
 
 
 @needs_gcc

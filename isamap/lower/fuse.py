@@ -10,7 +10,7 @@ from isamap.diagnostics import ScheduleError
 from isamap.ir.ahead import statements_ahead
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Kernel
-from isamap.ir.statements import bind_extents
+from isamap.ir.statements import accesses, bind_extents
 from isamap.lower.begun import Beginnings
 from isamap.lower.cost import Estimate
 from isamap.lower.finish import finishing
@@ -136,10 +136,14 @@ def _together(
     """Return the schedule in which statements that follow each other have one outermost loop.
 
     Each group grows from its first statement on while the estimate falls, by all statements in a
-    row that write one buffer; what constants alone decide stays apart, to be computed ahead, and so
+    row that write one buffer, the last of which has a buffer in common with others; what constants alone decide stays apart, to be computed ahead, and so
     does what is ``settled``.
     """
     targets = [statement.target.buffer for statement in kernel.statements]
+    touched = [
+        {s.target.buffer, *(access.buffer for access in accesses(s.value))}
+        for s in kernel.statements
+    ]
     apart = {*statements_ahead(kernel), *settled}
     roots = [n for n, own in enumerate(best.schedule.statements) if own.within is None]
 
@@ -159,6 +163,9 @@ def _together(
         joined = trials(best.schedule, at, None)
         for last, trial in enumerate(joined, at + 1):
             if last < at + len(joined) and targets[roots[last]] == targets[roots[last + 1]]:
+                continue
+            # Rounds of what has nothing in common keep it from those of others.
+            if not touched[roots[last]] & frozenset().union(*(touched[n] for n in roots[at:last])):
                 continue
             try:
                 found = lowered(trial)

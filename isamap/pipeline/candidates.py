@@ -1,6 +1,7 @@
 """What a statement can become by rewriting, and the contest for the best of that."""
 
 from dataclasses import dataclass, field
+from math import isclose
 
 from isamap.ir.nodes import Kernel, Statement
 from isamap.rewrite.rule import Rewriting
@@ -77,11 +78,18 @@ class Contest:
         return self.estimate * FURTHER if self.lighter else self.limit(candidate)
 
     def offer(self, candidate: Candidate, cycles: float, busy: float) -> None:
-        """Take a candidate if it is better."""
+        """Take a candidate if it is better, or one before it that costs the same in fewer steps:
+        that has the statements in the order in which they share rounds best.
+        """
+        fewer = [
+            known
+            for before, known in self.offered
+            if isclose(before, cycles) and len(known.rewritings) < len(candidate.rewritings)
+        ]
         self.offered.append((cycles, candidate))
         lighter = self.lighter and cycles < self.reach(candidate) and busy * LIGHTER < self.busy
         if cycles < self.limit(candidate) or lighter:
-            self.estimate, self.busy, self.best = cycles, busy, candidate
+            self.estimate, self.busy, self.best = cycles, busy, next(iter(fewer), candidate)
 
     @property
     def second(self) -> Candidate | None:

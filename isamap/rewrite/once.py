@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 
 from isamap.ir.index import Index, var
 from isamap.ir.literal import LiteralFault, canonical, value
@@ -39,8 +39,8 @@ def compute_once(kernel: Kernel, number: int) -> Iterator[Rewriting]:
 
     ``Y[m, n] += f32(A[m, k]) * (f32(B[k, n]) * s[n])`` becomes
 
-        A_f32[i, j] = f32(A[i, j])
         Y_once[k, n] = f32(B[k, n]) * s[n]
+        A_f32[i, j] = f32(A[i, j])
         Y[m, n] += A_f32[m, k] * Y_once[k, n]
 
     What reads one buffer only is done for all of its elements, as windows share them; other parts
@@ -55,11 +55,18 @@ def compute_once(kernel: Kernel, number: int) -> Iterator[Rewriting]:
         part = _part(kernel, statement, expr, [part.buffer.name for part in parts])
         if part is not None:
             parts.append(part)
+    # Only what is straight before the statement may be computed in its outermost loop: the largest.
+    parts.sort(key=lambda part: _elements(part.buffer))
     groups = [parts] if parts else []
     groups += [[part] for part in parts if len(parts) > 1]
     for group in groups:
         with suppress(NoTermError):
             yield _rewritten(kernel, number, group)
+
+
+def _elements(buffer: Buffer) -> float:
+    """Return how many elements a buffer has, infinitely many if only a run tells."""
+    return prod(inf if n.constant is None else float(n.constant) for n in buffer.shape)
 
 
 def _rewritten(kernel: Kernel, number: int, parts: Sequence[_Part]) -> Rewriting:

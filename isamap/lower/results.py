@@ -45,7 +45,8 @@ class Results:
             bare = self._bare(register)
             step = self.context.producers.make(literal, bare, {})
             if step is None:
-                raise bad(f"no instruction sets a register of {register.storage} to {literal.text}")
+                what = f"a register of {register.storage} to {literal.text}"
+                raise bad(f"no instruction sets {what}, or loads one")
             other.make_into(step, here, register)
             start = other.nodes
         if self.at.initialise == "load" or first is None or first:

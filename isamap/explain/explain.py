@@ -62,6 +62,26 @@ def explain(
     )
 
 
+def _told(found: Sequence[Explanation]) -> tuple[Explanation, ...]:
+    """Return what is worth telling: of instructions that differ those first that a change helps.
+
+    Where something computes the statement the others are left out: that a change of the result
+    would help them is of no use.
+    """
+    computed = any(one.verdict in ("matches", "rewritten") for one in found)
+    ranked = sorted(found, key=_help)
+    return tuple(one for one in ranked if not computed or not _help(one))
+
+
+def _help(one: Explanation) -> int:
+    """Return 0 if an instruction computes the statement or a harmless change helps it."""
+    if one.verdict != "differs":
+        return 0
+    if not one.changes:
+        return 2
+    return int(one.changes[0].effect == "different")
+
+
 @dataclass(frozen=True, slots=True)
 class _Explainer:
     looker: Looker
@@ -106,7 +126,9 @@ class _Explainer:
             replace(self.whole(group[0]), alike=tuple(g.entry.name for g in group[1:]))
             for group in kept
         )
-        return StatementExplanation(name, self.written, told, len(groups) - len(kept))
+        if few:
+            told = _told(told)
+        return StatementExplanation(name, self.written, told, len(groups) - len(told))
 
     def _names(self, group: Group | None) -> tuple[str, ...]:
         if group is None or group.count < 2:

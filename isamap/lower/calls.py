@@ -192,7 +192,7 @@ class Block:
             self._join(symbols, self._symbols(made, name, here))
         emitter.places = self.at.schedule.places(None)
         target = needle.target.buffer
-        staged: Copy | None = None
+        staged: tuple[Copy, ...] = ()
         if self.at.result_in_memory:
             window, staged, bound_there = self.results.window(here, partial)
             self._join(symbols, bound_there)
@@ -208,9 +208,9 @@ class Block:
         for extent in needle.entry.instruction.extents:
             if extent.name in bound and extent.name not in symbols:
                 symbols[extent.name] = const(extent.range[1] - 1 if extent.range else 0)
+        emitter.nodes += staged[:-1]
         emitter.nodes.append(Call(needle.name, tuple(operands), tuple(sorted(symbols.items()))))
-        if staged is not None:
-            emitter.nodes.append(staged)
+        emitter.nodes += staged[-1:]
         if self.statement.reduction == "=" and result is not None:
             self.results.finish(emitter, here, result)
 

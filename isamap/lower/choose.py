@@ -153,13 +153,11 @@ def _no_mapping(
     enumeration: Enumeration, found: Sequence[Alternative], accelerator: Accelerator
 ) -> Diagnostic:
     target = enumeration.statement.target.buffer
-    reasons = [
-        *enumeration.refused,
-        *(
-            f"{a.mapping.matching.needle.name}: {a.reason}"
-            for a in {a.reason: a for a in found}.values()
-        ),
-    ]
+    tried = {a.mapping.matching.needle.name for a in found}
+    # What is refused for one order of operands may compute the statement with another.
+    refused = [line for line in enumeration.refused if line.partition(": ")[0] not in tried]
+    names = {a.reason: a.mapping.matching.needle.name for a in found}
+    reasons = [*(f"{name}: {reason}" for reason, name in names.items()), *refused]
     addition = ", or extend the description by it," if accelerator.queues != "tokens" else ""
     text = f"nothing on {accelerator.name} computes the statement that writes {target}"
     if found:

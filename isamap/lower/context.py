@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.dtype import DType
-from isamap.ir.index import Index
-from isamap.ir.nodes import Buffer, Kernel
+from isamap.ir.index import Index, const
+from isamap.ir.nodes import Buffer, Contents, Kernel, Literal
 from isamap.lower.nodes import Array
 from isamap.mapping.fragments.produce import Producers
 
@@ -48,4 +48,15 @@ class Context:
         """Add an array to the workspace and return its name."""
         unique = self.unique(name)
         self.arrays.append(Array(unique, "local", dtype, size, private))
+        return unique
+
+    def table(self, literal: Literal, count: int) -> str:
+        """Return the name of a table of so many elements that are all the same number."""
+        contents = Contents((count,), (literal,) * count)
+        for array in self.arrays:
+            if array.contents == contents and array.dtype == literal.dtype:
+                return array.name
+        unique = self.unique("same")
+        size = const(count)
+        self.arrays.append(Array(unique, "table", literal.dtype, size, contents=contents))
         return unique

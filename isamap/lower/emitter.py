@@ -1,6 +1,7 @@
 """Turns planned steps into calls, each fragment once per scope."""
 
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.box import box
@@ -161,6 +162,8 @@ class Emitter:
         match source:
             case Step():
                 return self.make(source, position, stem)
+            case FromMemory(Reference(same=Literal() as literal, dense=shape)):
+                return Window(self.context.table(literal, prod(shape or ())), const(0))
             case FromMemory(reference):
                 return Window(reference.array, position.at(reference.offset))
             case FromImmediate(value):

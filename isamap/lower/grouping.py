@@ -1,21 +1,22 @@
 """Whether statements are computed together: by what it is estimated to take."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import weights
-from isamap.ir.nodes import Kernel
+from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.ranges import intervals_before
 from isamap.ir.statements import bind_extents, operations, reduces
 from isamap.lower.alternatives import alternatives
 from isamap.lower.judge import Judge
+from isamap.mapping.compose.compose import compositions
 from isamap.mapping.compose.composed import is_of
 from isamap.mapping.find import enumerate_mappings
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.groups import Group, grouped, groups
-from isamap.mapping.matching import Enumeration
-from isamap.mapping.needles.needles import Needles, covered, needles, roots
+from isamap.mapping.matching import Enumeration, Needle
+from isamap.mapping.needles.needles import Needles, covered, needles, programs, roots
 from isamap.mapping.refused import refusals
 
 
@@ -128,7 +129,12 @@ def group_reasons(kernel: Kernel, index: Needles, number: int) -> tuple[str, ...
     for group in groups(kernel):
         if group.first <= number < group.first + group.count:
             own = dict.fromkeys(names[group.first : group.first + group.count])
-            lines = refusals(group.statement, index, kernel.permissions)
+            known = intervals_before(kernel, group.first)
+            refused = compositions(group.statement, index, 0, known, kernel.permissions).refused
+            lines = (
+                *refusals(group.statement, index, kernel.permissions),
+                *map(str, refused if group.count > 1 else ()),
+            )
             together = f" (for {' and '.join(own)} together)" if group.count > 1 else ""
             found += [f"{line}{together}" for line in lines]
     return tuple(dict.fromkeys(found))
@@ -141,13 +147,22 @@ def _useful(kernel: Kernel, group: Group, index: Needles) -> Needles | None:
     within = bool(reduces(group.statement.value))
     names = {
         needle.name
-        for needle, _ in roots(group.statement, index)
+        for needle in _fitting(group.statement, index)
         if within or covered(needle) > alone
     }
     if not names:
         return None
     entries = tuple(e for e in index.accelerator.entries if e.name in names)
     return needles(replace(index.accelerator, entries=entries))
+
+
+def _fitting(statement: Statement, index: Needles) -> Iterator[Needle]:
+    """Yield the needles that have a statement's body, for all values of operands or for some."""
+    for needle, _ in roots(statement, index):
+        yield needle
+    for needle in index.partial(statement):
+        if programs(needle, statement, index):
+            yield needle
 
 
 def _cycles(kernel: Kernel, judge: Judge, number: int, enumeration: Enumeration) -> float:

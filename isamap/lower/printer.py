@@ -42,7 +42,9 @@ def _array(array: Array) -> str:
     private = "private " if array.private else ""
     text = f"{private}{array.role} {array.name} : {array.dtype}[{array.size}]"
     if array.contents is not None:
-        text += f" = [{', '.join(literal.text for literal in array.contents.elements)}]"
+        texts = [literal.text for literal in array.contents.elements]
+        alike = len(texts) > 1 and len(set(texts)) == 1
+        text += f" = [{texts[0]}, ...]" if alike else f" = [{', '.join(texts)}]"
     return text
 
 

@@ -45,7 +45,8 @@ class Results:
             bare = self._bare(register)
             step = self.context.producers.make(literal, bare, {})
             if step is None:
-                raise bad(f"no instruction sets a register of {register.storage} to {literal.text}")
+                what = f"a register of {register.storage} to {literal.text}"
+                raise bad(f"no instruction sets {what}, or loads one")
             other.make_into(step, here, register)
             start = other.nodes
         if self.at.initialise == "load" or first is None or first:
@@ -124,23 +125,27 @@ class Results:
 
     def window(
         self, here: Position, partial: frozenset[str]
-    ) -> tuple[Window, Copy | None, dict[str, Index]]:
-        """Return where the root instruction writes, and the copy from there if that is a stage.
+    ) -> tuple[Window, tuple[Copy, ...], dict[str, Index]]:
+        """Return where the root instruction writes, and the copies if that is a stage.
 
-        With them come the instruction's extents and pitches there.
+        The last one is from there; one to there comes first where the instruction changes what it
+        finds.  With them come the instruction's extents and pitches there.
         """
         target = self.statement.target
         found = self.at.store_fit(partial)
         wanted = self.at.result(partial)
         if found is not None and wanted is not None:
             own = bind(found.limits, found.pitches, wanted, here, False)
-            return Window(self.at.output.array, here.at(self.at.output.offset)), None, dict(own)
-        if wanted is not None and self.statement.reduction == "=" and self.at.needle.tied is None:
+            return Window(self.at.output.array, here.at(self.at.output.offset)), (), dict(own)
+        if wanted is not None:
             stage = self._stage_reference(target, wanted.shape)
             if (found := self.at.store_fit(partial, stage)) is not None:
                 own = bind(found.limits, found.pitches, wanted, here, True, found.counted)
-                copy = self._stage_copy(here, target, self.at.output)
-                return Window(stage.array, stage.offset), copy, dict(own)
+                copies = [self._stage_copy(here, target, self.at.output)]
+                if self.statement.reduction != "=" or self.at.needle.tied is not None:
+                    inward = self._stage_copy(here, target, self.at.output, inward=True)
+                    copies.insert(0, inward)
+                return Window(stage.array, stage.offset), tuple(copies), dict(own)
         raise bad(
             f"{target.buffer} does not lie as {self.at.needle.name} writes it: "
             f"{self.at.store_misfit(partial)}"

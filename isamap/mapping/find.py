@@ -25,6 +25,7 @@ from isamap.mapping.matching import Enumeration, Mapping, Needle
 from isamap.mapping.needles.demands import is_restricted
 from isamap.mapping.needles.needles import Bindings, Needles, covered, needles, roots
 from isamap.mapping.tiles.allowed import refusal
+from isamap.mapping.tiles.promise import promise
 from isamap.mapping.tiles.tile import MOST_CANDIDATES, MOST_TILES, tiles
 
 LIMIT = 4096
@@ -35,6 +36,9 @@ MOST_RESTRICTED = 256
 
 FEW_MATCHINGS = 64
 """Where a binding has more, fewer tiles of each are looked at."""
+
+MOST_LEVELLED = 128
+"""Matchings of a binding of which tiles are sought, where levels of digits take long to fit."""
 
 
 def enumerate_mappings(
@@ -86,6 +90,9 @@ def enumerate_roots(
         weight, mixed = covered(needle), levelled(needle)
         pace = prod(axis.extent for axis in needle.axes) / float(needle.entry.throughput or 1)
         arranged = [a for m in matchings for a in arrangements(m, permissions)]
+        if mixed and len(arranged) > MOST_LEVELLED:
+            reasons.append(f"{needle.name}: tiles of {MOST_LEVELLED} of its matchings were sought")
+            arranged = sorted(arranged, key=promise, reverse=True)[:MOST_LEVELLED]
         scarce = max(1.0, len(arranged) / FEW_MATCHINGS)
         candidates = max(128, int(MOST_CANDIDATES / scarce**2))
         for matching in arranged:
@@ -104,7 +111,8 @@ def enumerate_roots(
     kept = [mapping for _, mapping in sorted(found.values(), key=itemgetter(0))]
     if len(kept) > limit:
         reasons.append(f"the limit of {limit} mappings was reached")
-    return Enumeration(statement, tuple(kept[:limit]), not reasons, "; ".join(reasons), refused)
+    reason = "; ".join(dict.fromkeys(reasons))
+    return Enumeration(statement, tuple(kept[:limit]), not reasons, reason, refused)
 
 
 def enumerate_statement(

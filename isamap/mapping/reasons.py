@@ -10,6 +10,7 @@ from isamap.ir.printer import print_expr
 from isamap.ir.statements import zero_based
 from isamap.mapping.laws.problem import problem
 from isamap.mapping.matching import Needle
+from isamap.mapping.needles.demands import is_partial
 from isamap.mapping.needles.needles import Needles, needles, operand_accesses, roots
 
 MOST = 10
@@ -27,13 +28,15 @@ def reasons(
     statement: Statement,
     accelerator: Accelerator | Needles,
     permissions: Permissions = Permissions(),  # noqa: B008  (frozen)
+    movements: bool = True,
 ) -> tuple[str, ...]:
     """Return why instructions do not compute ``statement``, the nearest first, at most ten lines.
 
     Each line names an instruction and what differs: the operation, a type, or the law that fails,
-    in the kernel's own names.  Those that only move or set something stand last.  Instantiations
-    of one generic instruction share a line.  Empty if some instruction computes the statement by
-    itself.
+    in the kernel's own names.  Those that only move or set something are told where nothing else
+    is, and only with ``movements``.  Instantiations of one generic instruction share a line.  Empty
+    if some instruction computes the statement by itself; one that does for some values of its
+    operands has reasons of its own.
     """
     index = accelerator if isinstance(accelerator, Needles) else needles(accelerator)
     statement = zero_based(statement)
@@ -46,6 +49,8 @@ def reasons(
     nearest: dict[str, tuple[Misfit, str]] = {}
     for entry in index.accelerator.entries:
         readings = index.readings(entry)
+        if is_partial(entry) and any(_fits(statement, needle) for needle in readings.needles):
+            continue
         found = [_ranked(_misfit(statement, needle), needle) for needle in readings.needles]
         if entry.name in closed:
             found = [Misfit(99, closed[entry.name])]
@@ -58,6 +63,8 @@ def reasons(
         if name not in nearest or nearest[name][0].depth < best.depth:
             nearest[name] = (best, entry.name)
     ranked = sorted(nearest.values(), key=lambda pair: (-pair[0].depth, pair[1]))
+    computing = [pair for pair in ranked if pair[0].depth >= 0]
+    ranked = computing if computing or not movements else ranked
     return tuple(f"{name}: {misfit.text}" for misfit, name in ranked[:MOST])
 
 
@@ -73,10 +80,19 @@ def _closed(needle: Needle) -> str:
     )
 
 
+def _fits(statement: Statement, needle: Needle) -> bool:
+    body = _difference(needle.value, statement.value)
+    return body is None and needle.reduction == statement.reduction
+
+
 def _misfit(statement: Statement, needle: Needle) -> Misfit:
     """Return where a needle and a statement differ first."""
     agreed = 2 * (needle.reduction == statement.reduction)
     body = _difference(needle.value, statement.value)
+    # A form that is derived from an instruction may have another reduction than it is written with.
+    written = needle.entry.instruction.statements[-1].reduction
+    if body is not None and not agreed and written == statement.reduction:
+        return body
     if body is None:
         if agreed:
             inputs = [needle.operand(o) for o in operand_accesses(needle)]
@@ -124,6 +140,9 @@ def _difference(pattern: Expr, expr: Expr) -> Misfit | None:
             if isinstance(expr, Reduce) and expr.reduction != reduction:
                 return Misfit(0, f"it does '{reduction}', {here} does '{expr.reduction}'")
             return _difference(inner, expr.body if isinstance(expr, Reduce) else expr)
+        case Op("cast", (Access(operand, _, inner),), dtype) if not isinstance(expr, Op):
+            text = f"its operand {operand} is {inner}, converted to {dtype} inside"
+            return Misfit(0, f"{text}; {here} is {expr.dtype}")
         case Op(op, args, dtype):
             if not isinstance(expr, Op):
                 return Misfit(0, f"it computes {_name(pattern)}, {here} is no operation")

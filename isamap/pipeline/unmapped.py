@@ -52,7 +52,9 @@ def _unmapped(
     addition = "; portable_c has every operation: 'extends: portable_c' adds it to a description"
     if hardware.queues == "tokens":
         addition = ""  # it could not extend it: instructions in C wait for no token
-    nearest = (*together, *reasons(statement, hardware, kernel.permissions), *refused)
+    near = bool(together or refused)
+    others = reasons(statement, hardware, kernel.permissions, movements=not near)
+    nearest = dict.fromkeys((*together, *refused, *others))
     return Diagnostic(
         "E721",
         text,

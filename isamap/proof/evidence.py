@@ -253,7 +253,7 @@ def _arrays(kernel: Kernel, lowered: LoweredKernel, held: dict[str, Index]) -> C
         ):
             wrong.append(b.name)
     names = {b.name for b in kernel.buffers}
-    own = [a.name for a in lowered.arrays if a.role in ("local", "prepared")]
+    own = [a.name for a in lowered.arrays if a.role in ("local", "prepared", "table")]
     wrong += [name for name in arrays if name not in names and name not in own]
     text = "the arrays of the code are the kernel's buffers"
     return Claim(CODE, "arrays", text, "checker", _decided(not wrong), detail=", ".join(wrong))

@@ -59,3 +59,9 @@ def test_the_table_of_running_has_every_code_of_it_and_no_other() -> None:
 def test_no_table_has_a_code_that_nothing_tells() -> None:
     pages = [path.name for path in (ROOT / "docs").glob("*.md")]
     assert set().union(*map(documented, pages)) - raised().keys() == set()
+
+
+def test_every_code_is_in_a_table_and_those_of_no_other_page_in_the_common_one() -> None:
+    pages = [path.name for path in (ROOT / "docs").glob("*.md") if path.name != "errors.md"]
+    elsewhere = set().union(*map(documented, pages))
+    assert documented("errors.md") == raised().keys() - elsewhere

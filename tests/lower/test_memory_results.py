@@ -132,3 +132,19 @@ def test_counts_at_which_an_instruction_ends_need_no_padding(
         f"Y[i, j] += {access} }}"
     )
     check(tmp_path, COUNTED, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "out C : s32[M, N] C[m, n] += A[m, k, n] * B[k, n]",
+        "inout C : s32[M, N] C[m, n] += A[m, k, n] * B[k, n]",
+        "inout C : s32[M, N] for m in 0..M C[m, n] = C[m, n] + A[m, 0, n] * B[1, n]",
+        "in D : s32[M, N] out C : s32[M, N] C[m, n] = D[m, n] + A[m, 0, n] * B[1, n]",
+    ],
+)
+def test_what_an_instruction_changes_beyond_the_result_is_staged(text: str, tmp_path: Path) -> None:
+    """It always takes four elements, and the last ones of a row are fewer: those beyond stay."""
+    whole = ACCUMULATING.replace("(n in 1..5)", "").replace("[n]", "[4]")
+    head = "kernel t(M = 3, N = 7, K = 5) { in A : s32[M, K, N] in B : s32[K, N] "
+    check(tmp_path, whole, f"{head}{text} }}")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from isamap.ir.nodes import Instruction, Permissions
+from isamap.mapping import find
 from isamap.mapping.axes.padded import SumRoom
 from isamap.mapping.checks.legal import violations
 from isamap.mapping.checks.lemmas import prove_placement
@@ -240,3 +241,16 @@ def test_levels_of_separate_sums_are_ordered_apart() -> None:
     )
     assert [len(group.digits) for group in room.groups()] == [2, 2]
     assert room.fits(np.array([[4, 3], [5, 3], [4, 4]])).tolist() == [True, False, False]
+
+
+def test_of_very_many_matchings_tiles_are_sought_of_those_that_promise_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel = statement("Y[h,w] += X[h+r,w+s] * W[r,s]", h=12, w=9, r=3, s=3)
+    found = enumerate_mappings(kernel, machine(STENCIL), Permissions())
+    monkeypatch.setattr(find, "MOST_LEVELLED", 8)
+    fewer = enumerate_mappings(kernel, machine(STENCIL), Permissions())
+    assert fewer.mappings[0].utilisation == found.mappings[0].utilisation
+    assert len(fewer.mappings) < len(found.mappings)
+    assert (found.complete, fewer.complete) == (True, False)
+    assert fewer.reason == "stencil: tiles of 8 of its matchings were sought"

@@ -8,6 +8,7 @@ import pytest
 from isamap.diagnostics import NoMappingError
 from isamap.mapping.compose.composed import Composed
 from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.prove import prove_result
 from isamap.sim.lowered import run_lowered
 from isamap.sim.memory import LoweredFault
 from isamap.solver.lemma import prove
@@ -97,3 +98,63 @@ def test_the_simulator_stops_at_other_values(tmp_path: Path) -> None:
     assert (run_lowered(lowered, wide, {"A": a, "B": b})["C"] == 606).all()
     with pytest.raises(LoweredFault, match=r"operand b is 101, which is not in 0 \.\. 100"):
         run_lowered(lowered, narrow, {"A": a, "B": b})
+
+
+TIMES = """
+instruction times {
+  in a : s16[8] @ v    in b : s16[8] @ v values 0 .. 255    out r : s16[8] @ v
+  r[i] = a[i] * b[i]
+}
+"""
+PRODUCTS = """
+kernel products(N = 24) {{
+  in A : s16[N]    in B : s16[N] {b}    out C : s16[N]
+  C[n] = A[n] * B[n]
+}}
+"""
+SATURATED = """
+instruction saturated {
+  in x : u8[8] @ v values 0 .. 1    in w : s8[8, 4] @ v    out y : s8[4] @ v
+  local t : s32[4]
+  t[j] += s32(x[k]) * s32(w[k, j])
+  y[j] = sat[s8](t[j] >> 2)
+}
+"""
+PACKED = """
+instruction packed { in m : s8[8, 4] @ memory    out r : s8[8, 4] @ v    r[i, j] = m[i, j] }
+"""
+QUANTISED = """
+kernel quantised(M = 3, N = 8, K = 8) {{
+  in A : u8[M, K] {a}    in B : s8[K, N]    local T : s32[M, N]    out C : s8[M, N]
+  T[m, n] += s32(A[m, k]) * s32(B[k, n])
+  C[m, n] = sat[s8](T[m, n] >> 2)
+}}
+"""
+
+
+def test_assignments_are_found_and_refused_likewise(tmp_path: Path) -> None:
+    hardware = machine(tmp_path, TIMES, moves("s16", 8))
+    result = simulate(kernel(PRODUCTS.format(b="values 0 .. 200")), hardware)
+    assert names(result) == ["times"]
+    (condition,) = result.statements[0].mappings[0].matching.needle.entry.conditions  # type: ignore[attr-defined]
+    assert condition.text == "B[n] is a value of s16, 0 .. 255 (B[n] in 0 .. 200)"
+    assert all(claim.verdict != "refuted" for claim in prove_result(result).claims)
+    with pytest.raises(NoMappingError) as error:
+        map_kernel(kernel(PRODUCTS.format(b="")), hardware)
+    notes = [note.message for note in error.value.diagnostics[0].notes]
+    assert [note.partition("; with")[0] for note in notes] == [
+        "times: it needs that B[n] is a value of s16, 0 .. 255",
+        "times: it needs that A[n] is a value of s16, 0 .. 255",
+    ]
+
+
+def test_statements_are_computed_together_where_the_values_are_proved(tmp_path: Path) -> None:
+    hardware = machine(tmp_path, SATURATED, PACKED, moves("u8", 8), moves("s8", 4))
+    result = simulate(kernel(QUANTISED.format(a="values 0 .. 1")), hardware)
+    assert names(result) == ["saturated"]
+    assert all(claim.verdict != "refuted" for claim in prove_result(result).claims)
+    with pytest.raises(NoMappingError) as error:
+        map_kernel(kernel(QUANTISED.format(a="")), hardware)
+    note = error.value.diagnostics[0].notes[0].message
+    assert note.startswith("saturated: it needs that A[m, k] is a value of u8, 0 .. 1; ")
+    assert note.endswith("(for T and C together)")

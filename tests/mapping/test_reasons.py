@@ -1,10 +1,12 @@
 """Why nothing maps, in the kernel's own names."""
 
+from dataclasses import replace
+
 from isamap.ir.dtype import DTYPES
 from isamap.ir.nodes import Literal, Op, Permissions, Statement
 from isamap.mapping.find import enumerate_mappings
 from isamap.mapping.reasons import MOST, reasons
-from tests.mapping.small import GEMM, S64, access, instruction, machine, statement
+from tests.mapping.small import GEMM, S64, access, fold, instruction, machine, statement
 
 F32 = DTYPES["f32"]
 
@@ -24,12 +26,15 @@ def test_reduction() -> None:
     assert reasons(kernel, machine(GEMM)) == ("gemm: it does '+=', the statement does 'max='",)
 
 
-def test_what_only_moves_or_sets_stands_last() -> None:
+def test_what_only_moves_or_sets_is_told_where_nothing_else_is() -> None:
     kernel = statement("C[m] = A[m] - B[m]", m=4)
     lanes = statement("r[i] = a[i] - a[i]", i=4).variables
     clear = Statement(access("r[i]"), "=", Literal("0", S64), lanes)
-    told = reasons(kernel, machine(instruction("a_clear", clear), GEMM))
-    assert [line.partition(":")[0] for line in told] == ["gemm", "a_clear"]
+    a_clear = instruction("a_clear", clear)
+    told = reasons(kernel, machine(a_clear, GEMM))
+    assert [line.partition(":")[0] for line in told] == ["gemm"]
+    (line,) = reasons(kernel, machine(a_clear))
+    assert line.startswith("a_clear: ")
 
 
 def test_law() -> None:
@@ -70,3 +75,11 @@ def test_no_reasons_where_something_fits() -> None:
     kernel = statement("C[m,n] += A[m,k] * B[k,n]", m=4, n=4, k=4)
     assert reasons(kernel, machine(GEMM)) == ()
     assert enumerate_mappings(kernel, machine(GEMM), Permissions()).mappings
+
+
+def test_a_conversion_inside_the_instruction() -> None:
+    kernel = statement("C[m] += A[m,k] * B[k]", F32, m=4, k=4)
+    short = [Op("cast", (access(text, DTYPES["f16"]),), F32) for text in ("a[i,k]", "b[k]")]
+    inner = replace(statement("c[i] += a[i,k] * b[k]", F32, i=4, k=4), value=fold("*", [*short]))
+    told = reasons(kernel, machine(instruction("dot", inner)))
+    assert told == ("dot: its operand a is f16, converted to f32 inside; A[m, k] is f32",)

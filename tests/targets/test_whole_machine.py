@@ -58,6 +58,26 @@ def test_all_bytes_come_and_go(tmp_path: Path, size: int) -> None:
     assert done.returncode == 7
 
 
+PARTS = """
+#include <sys/uio.h>
+int main(void)
+{
+    char first[3], second[100];
+    struct iovec to[] = {{first, 3}, {second, 100}};
+    long count = readv(0, to, 2);
+    struct iovec from[] = {{second, count > 3 ? count - 3 : 0}, {first, count > 3 ? 3 : count}};
+    return writev(1, from, 2) == count && readv(1, to, 2) < 0 ? 0 : 1;
+}
+"""
+
+
+@pytest.mark.parametrize("given", [b"", b"ab", b"abcdefg"])
+def test_bytes_come_and_go_in_parts(tmp_path: Path, given: bytes) -> None:
+    """As the C library of musl reads and writes."""
+    done = run(tmp_path, PARTS, given)
+    assert (done.stdout, done.returncode) == (given[3:] + given[:3], 0)
+
+
 PAGES = """
 #include <stdlib.h>
 #include <sys/mman.h>

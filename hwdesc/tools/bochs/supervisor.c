@@ -191,6 +191,12 @@ static uint64_t write_parts(uint64_t file, const Part *parts, uint64_t count)
     }
     return done;
 }
+static uint64_t read_parts(const Part *parts, uint64_t count)
+{
+    uint64_t done = 0;
+    for (uint64_t i = 0; i < count; ++i) done += read_input((void *)parts[i].place, parts[i].bytes);
+    return done;
+}
 /* A pipe, read and written by pages. */
 static uint64_t tell_file(uint64_t file, uint8_t *found)
 {
@@ -225,6 +231,7 @@ uint64_t answer(const Call *call)
     switch (call->number) {
     case 0: return call->a == 0 ? read_input((void *)call->b, call->c) : FAILED(BAD_FILE);
     case 1: return write_bytes(call->a, (const void *)call->b, call->c);
+    case 19: return call->a == 0 ? read_parts((const Part *)call->b, call->c) : FAILED(BAD_FILE);
     case 20: return write_parts(call->a, (const Part *)call->b, call->c);
     case 5: return tell_file(call->a, (uint8_t *)call->b);   /* fstat */
     case 262: return tell_file(call->a, (uint8_t *)call->c); /* newfstatat */

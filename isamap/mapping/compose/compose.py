@@ -8,11 +8,12 @@ computed before (:mod:`isamap.mapping.fragments.produce`) does not stand for.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 
 from isamap.ir.nodes import Expr, Literal, Op, Permissions, Reduction, Statement
 from isamap.ir.ranges import Intervals
-from isamap.mapping.compose.composed import Composed, composed
+from isamap.mapping.compose.composed import Composed, alone, composed
 from isamap.mapping.compose.conditions import Refused, conditions
 from isamap.mapping.compose.connect import Chain, begin, feed, joined
 from isamap.mapping.compose.sums import as_sum
@@ -28,6 +29,7 @@ from isamap.mapping.needles.pieces import (
     Piece,
     Total,
     Value,
+    is_fixed,
     leaves,
     read_needle,
 )
@@ -62,7 +64,10 @@ def compositions(
     """
     found: list[tuple[Needle, Bindings]] = []
     refused: dict[Refused, None] = {}
-    for needle, bound in Composer(index).chains(statement, best, orders):
+    composer = Composer(index)
+    for needle, bound in chain(
+        composer.chains(statement, best, orders), composer.assignments(statement, orders)
+    ):
         entry = needle.entry
         assert isinstance(entry, Composed)
         proved = conditions(needle, bound, statement, known)
@@ -95,12 +100,25 @@ class Composer:
         goal = _Goal(best, whole, frozenset(_operations(statement.value)))
         kept: list[tuple[object, Needle]] = []
         for piece, operand, constants in self._heads(reduction, statement):
-            chain = begin(piece, constants)
-            for found in self._fed(chain, f"0.{operand}", goal, False):
+            first = begin(piece, constants)
+            for found in self._fed(first, f"0.{operand}", goal, False):
                 kept = _with(kept, signature(found), found)
         for found in (*self._partial(statement, goal), *(needle for _, needle in kept)):
             for bound in programs(found, statement, self.index, orders):
                 yield found, bound
+
+    def assignments(
+        self, statement: Statement, orders: OperandOrders | None = None
+    ) -> Iterator[tuple[Needle, Bindings]]:
+        """Yield the single instructions that assign, and are defined for some values only."""
+        if statement.reduction != "=":
+            return
+        for needle in self.index.partial(statement):
+            if needle.places or not is_fixed(needle.entry):
+                continue
+            if found := alone(needle):
+                for bound in programs(found, statement, self.index, orders):
+                    yield found, bound
 
     def _partial(self, statement: Statement, goal: "_Goal") -> Iterator[Needle]:
         """Yield the single instructions that are defined for some values of their operands only."""

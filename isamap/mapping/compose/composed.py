@@ -1,7 +1,7 @@
 """Composed instructions: several in sequence that are searched for, placed and scheduled as one."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
 from isamap.hw.accelerator import Entry
@@ -11,6 +11,7 @@ from isamap.ir.statements import accesses
 from isamap.mapping.compose.connect import Chain, Given, Joined, Part, Place
 from isamap.mapping.compose.sums import Claim, Sum
 from isamap.mapping.matching import Axis, Needle
+from isamap.mapping.needles.demands import defined_for
 from isamap.mapping.needles.pieces import Apply, Leaf, Total, Value
 from isamap.solver.lemma import Lemma
 
@@ -114,6 +115,28 @@ def composed(chain: Chain, found: Sum, whole: Joined) -> Needle:
     variables = tuple(Variable(a, const(0), const(e)) for a, e in whole.extents.items())
     statement = Statement(access, chain.reduction, value, variables)
     return needle(parts, temporaries, operands, statement, claims)
+
+
+def alone(own: Needle) -> Needle | None:
+    """Return a needle as a composition of its one instruction, which is defined for some values.
+
+    Its claims are that operands have these; None if a number that it is fed is none of them.
+    """
+    entry = own.entry
+    fed = {access.buffer: literal for access, literal in own.fixed}
+    claims = []
+    for operand in entry.instruction.operands:
+        ends = defined_for(operand)
+        if ends is None:
+            continue
+        if operand.name not in fed:
+            claims.append(Claim(Leaf(operand.name, (), operand.dtype), 1, operand.dtype, *ends))
+        elif not ends[0] <= int(fed[operand.name].text) <= ends[1]:
+            return None
+    outer = [o for o in entry.instruction.operands if o.role not in ("local", "table")]
+    part = Part(entry, tuple((operand.name, Given(operand.name)) for operand in outer))
+    common = {f.name: getattr(entry, f.name) for f in fields(Entry)}
+    return replace(own, entry=Composed(**common, parts=(part,), claims=tuple(claims)))
 
 
 def needle(

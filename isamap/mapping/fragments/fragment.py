@@ -74,6 +74,7 @@ class Reference:
     The array is ``roomy`` if it does not end with the last element in use: whole fragments may be
     read, as if the rows that are missing from the last ones were there.
     Fragments begin at multiples of their tiles, but along variables that are ``loose``.
+    Where all elements are ``same`` the array is a table of the code's own, which needs no name.
     """
 
     array: str
@@ -86,6 +87,7 @@ class Reference:
     roomy: bool = False
     aside: Aside | None = None
     loose: frozenset[str] = frozenset()
+    same: Literal | None = None
 
     @property
     def laid_out(self) -> tuple[int, ...]:

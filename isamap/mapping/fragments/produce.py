@@ -9,15 +9,17 @@ the wanted elements?
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
+from math import prod
 from typing import TypeAlias, TypeVar
 
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.index import Index
+from isamap.ir.index import Index, const
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op
 from isamap.ir.statements import accesses, names
 from isamap.mapping.fragments.cut import cut_out, guards_of, laid_out
 from isamap.mapping.fragments.fit import fit
 from isamap.mapping.fragments.fragment import Fragment, Reference
+from isamap.mapping.fragments.layout import whole_alignment
 from isamap.mapping.fragments.producer import (
     MEMORY_KINDS,
     Kind,
@@ -174,6 +176,9 @@ class Producers:
             step = self._make(expr, view[0], seen, visited)
             if step and (best is None or step.cost < best.cost):
                 best = step
+        if best is None and isinstance(expr, Literal):
+            # Nothing sets a register to it: it is brought from a table.
+            best = self._make(expr, fragment, known, visited, tables=True)
         return best
 
     def _know(self, places: Places, spent: Access | None) -> _Known:
@@ -185,9 +190,17 @@ class Producers:
         return self._known[key]
 
     def _make(
-        self, expr: Expr, fragment: Fragment, known: _Known, visited: frozenset[Kind]
+        self,
+        expr: Expr,
+        fragment: Fragment,
+        known: _Known,
+        visited: frozenset[Kind],
+        tables: bool = False,
     ) -> Step | None:
-        """Return the cheapest way to make a fragment in its own shape, or None."""
+        """Return the cheapest way to make a fragment in its own shape, or None.
+
+        A constant may be read from memory if there may be ``tables``.
+        """
         key = kind_of(fragment)
         if key in visited:
             return None
@@ -202,7 +215,7 @@ class Producers:
                 shared = [bound[name] for name in producer.entry.same if name in bound]
                 if any(other != shared[0] for other in shared[1:]):
                     continue
-                step = self._step(producer, expr, bound, fragment, known, inner)
+                step = self._step(producer, expr, bound, fragment, known, inner, tables)
                 if step is not None and (best is None or step.cost < best.cost):
                     best = step
         return best
@@ -223,6 +236,7 @@ class Producers:
         fragment: Fragment,
         known: _Known,
         visited: frozenset[Kind],
+        tables: bool,
     ) -> Step | None:
         entry = producer.entry
         inputs: list[tuple[str, Source]] = []
@@ -244,12 +258,14 @@ class Producers:
                 assert isinstance(expr, Literal | Coordinate)
                 inputs.append((name, FromImmediate(expr)))
             elif self.is_memory(operand.storage):
-                reference = known.places.get(expr) if isinstance(expr, Access) else None
-                if not isinstance(reference, Reference):
-                    return None
                 filler = self.filler(producer, fragment)
-                found = fit(entry, operand, access, producer.axes, fragment, reference, filler)
-                if found is None or not _merge(limits, found.limits):
+                for reference in _lying(expr, fragment, known.places, tables):
+                    found = fit(entry, operand, access, producer.axes, fragment, reference, filler)
+                    if found is not None:
+                        break
+                else:
+                    return None
+                if not _merge(limits, found.limits):
                     return None
                 if not _merge(pitches, found.pitches):
                     return None
@@ -376,6 +392,24 @@ class Producers:
             return None
         bare = Fragment(fragment.storage, fragment.dtype, fragment.shape, fragment.dims)
         return self.make(value, bare, {})
+
+
+def _lying(expr: Expr, fragment: Fragment, places: Places, tables: bool) -> tuple[Reference, ...]:
+    """Return where the elements of a fragment may be read in memory.
+
+    Those of a constant, in ``tables``, are as many as the fragment has, or one for all.
+    """
+    if isinstance(expr, Literal) and tables:
+        dead = any(fragment.has_dead(d) for d in fragment.filled)
+        if dead and fragment.filler != expr:
+            return ()
+        size = expr.dtype.bytes * prod(fragment.shape)
+        whole = Reference(
+            "", const(0), dense=fragment.shape, alignment=whole_alignment(size), same=expr
+        )
+        return whole, Reference("", const(0), same=expr)
+    place = places.get(expr) if isinstance(expr, Access) else None
+    return (place,) if isinstance(place, Reference) else ()
 
 
 def _lies_in(place: Reference | Fragment | None, wanted: Fragment) -> bool:

@@ -259,7 +259,8 @@ class Accelerator:
     executed (shipped, or named with ``--trust``).  ``parameters`` are the numbers that were chosen
     when it was loaded; they are filled in everywhere.  ``server`` is the machine that executes the
     instructions of this one, which has no C templates of its own: ``toolchain`` and ``features``
-    are then the server's.
+    are then the server's.  So many steps of a sum, ``unroll``, are in one body where that suits its
+    compiler and core.
     """
 
     name: str
@@ -271,6 +272,7 @@ class Accelerator:
     clock: Fraction
     cores: int = 1
     issue: int = 1
+    unroll: int = 1
     features: tuple[str, ...] = ()
     digest: str = ""
     trusted: bool = False

@@ -203,6 +203,7 @@ def _build(
         clock=clock,
         cores=_whole(chain, "cores"),
         issue=_whole(chain, "issue"),
+        unroll=_whole(chain, "unroll"),
         features=features,
         digest=_digest(chain, parameters),
         trusted=trusted,

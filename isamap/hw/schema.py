@@ -456,6 +456,9 @@ class DescriptionModel(Model):
     clock: Frequency | None = Field(None, description="as in '3.0 GHz'")
     cores: Count | None = Field(None, description="cores that run at the same time")
     issue: Count | None = Field(None, description="instructions started per cycle and core")
+    unroll: Count | None = Field(
+        None, description="steps of a sum in one body, at most, where loops cost something"
+    )
     queues: Literal["interlocked", "tokens"] | None = Field(
         None,
         description="units are queues side by side, each in the order of the program: hardware "

@@ -93,7 +93,7 @@ def with_levels(
     kinds = by_operand(shape.mapping, chosen)
     made = {operand: treatments.instructions(operand, own) for operand, own in kinds.items()}
     levels = paired(shape, levels, single, far, made, accelerator)
-    levels = unrolled(shape, levels, single, chosen, treatments)
+    levels = unrolled(shape, levels, single, chosen, treatments, accelerator)
     inside = copied_inside(shape, levels, chosen, treatments)
     block = block_of(shape, levels)
     early = first_early(shape, block, levels, chosen, far, accelerator)

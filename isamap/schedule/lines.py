@@ -19,12 +19,6 @@ SCARCE = 24
 SHARED = 4
 """Iterations that share a line, at least: with fewer, what asking takes is not worth more code."""
 
-ROLLED = 4
-"""Iterations of a reduction in one block.  Counting and branching take ports from what is computed:
-products of f32 took 0.90 to 0.99 of the time with four, 0.90 to 1.01 with two and 0.88 to 0.99 with
-eight on an Emerald Rapids (``benchmarks/unrolled.py``).
-"""
-
 LONG = 32
 """Cycles of the calls of an iteration beside which counting and branching are nothing."""
 
@@ -38,14 +32,15 @@ def unrolled(
     early: Sequence[Early],
     chosen: Sequence[Treatment],
     treatments: Treatments,
+    accelerator: Accelerator,
 ) -> tuple[Level, ...]:
     """Return the loops with several iterations of an innermost reduction in a block.
 
-    They are as many as leave no rest.  Where a block uses a fragment in two of them, which it had
+    They are as many as the machine likes and as leave no rest.  Where a block uses a fragment in two of them, which it had
     to keep, the loops stay as they are, and where it reads under conditions: compilers move sums
     from one register to another where branches meet.  So they do where an iteration asks for lines
     ahead, ``early``: those of several at once take longer to come.
-    What takes :data:`LONG` gains nothing.
+    What takes :data:`LONG` gains nothing, and what is several instructions has registers of its own.
     """
     inner = levels[-1] if levels else None
     if (
@@ -58,8 +53,9 @@ def unrolled(
     alone = all(block[other] == 1 for other in shape.reductions)
     found = inputs(shape.mapping)
     asks = any(one.variable == v for one in early)
-    long = prod(block.values()) * shape.mapping.matching.needle.entry.throughput > LONG
-    if asks or long or not alone or any(v not in access.names for _, access in found):
+    entry = shape.mapping.matching.needle.entry
+    suits = entry.length == 1 and prod(block.values()) * entry.throughput <= LONG
+    if asks or not suits or not alone or any(v not in access.names for _, access in found):
         return tuple(levels)
     for (operand, access), kind in zip(found, chosen, strict=True):
         reference = treatments.reference(operand, access, kind)
@@ -67,7 +63,7 @@ def unrolled(
             return tuple(levels)
     steps = [level.step for level in levels if level.variable == v]
     around = [shape.extents[v], *steps[:-1]]
-    for times in range(ROLLED, 1, -1):
+    for times in range(accelerator.unroll, 1, -1):
         step = inner.step * times
         if times * prod(block.values()) > CALLS_IN_BODY or any(size % step for size in around):
             continue

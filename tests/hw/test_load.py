@@ -233,7 +233,13 @@ def test_registers_within_others_count_as_those() -> None:
         if s.kind == "registers"
         for file, each in [machine.register_file(s)]
     }
-    assert files == {"ymm": ("ymm", 1), "xmm": ("ymm", 1), "ymm2": ("ymm", 2), "reg": ("reg", 1)}
+    assert files == {
+        "ymm": ("ymm", 1),
+        "xmm": ("ymm", 1),
+        "ymm2": ("ymm", 2),
+        "mask": ("ymm", 1),
+        "reg": ("reg", 1),
+    }
 
 
 def test_another_compiler_has_flags_of_its_own() -> None:

@@ -123,12 +123,11 @@ IMAGE = """kernel image(C = {depth}) {{
         (PRODUCT.format(rows=96, columns=96, depth=66), 3),
         (PRODUCT.format(rows=96, columns=96, depth=70), 2),
         (PRODUCT.format(rows=96, columns=96, depth=77), 1),  # whatever, there would be a rest
-        (PRODUCT.format(rows=96, columns=96, depth=2), 2),
         (IMAGE.format(depth=64), 1),  # at the border, nothing is read
     ],
 )
 def test_steps_of_a_sum_are_in_one_block_where_they_leave_no_rest(text: str, steps: int) -> None:
-    result = map_kernel(parse_module(text).kernels[0], load_hardware("x86_avx2"), Options())
+    result = map_kernel(parse_module(text).kernels[0], load_hardware("x86_avx512_intel"), Options())
     (own,) = result.schedule.statements
     block = block_of(read_shape(own.mapping), own.levels)
     assert block[own.levels[-1].variable] == steps
@@ -149,7 +148,7 @@ def products(nodes: tuple[Node, ...]) -> list[set[str]]:
 
 def test_a_step_of_a_sum_needs_what_it_uses_no_longer_than_it_lasts() -> None:
     text = PRODUCT.format(rows=96, columns=96, depth=64)
-    result = map_kernel(parse_module(text).kernels[0], load_hardware("x86_avx2"), Options())
+    result = map_kernel(parse_module(text).kernels[0], load_hardware("x86_avx512_intel"), Options())
     (own,) = result.schedule.statements
     block = block_of(read_shape(own.mapping), own.levels)
     found = products(result.lowered.body)

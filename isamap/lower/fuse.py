@@ -136,8 +136,8 @@ def _together(
     """Return the schedule in which statements that follow each other have one outermost loop.
 
     Each group grows from its first statement on while the estimate falls, by all statements in a
-    row that write one buffer, the last of which has a buffer in common with others; what constants alone decide stays apart, to be computed ahead, and so
-    does what is ``settled``.
+    row that write one buffer, the last of which has a buffer in common with others; what constants
+    alone decide stays apart, to be computed ahead, and so does what is ``settled``.
     """
     targets = [statement.target.buffer for statement in kernel.statements]
     touched = [

@@ -36,11 +36,12 @@ def unrolled(
 ) -> tuple[Level, ...]:
     """Return the loops with several iterations of an innermost reduction in a block.
 
-    They are as many as the machine likes and as leave no rest.  Where a block uses a fragment in two of them, which it had
-    to keep, the loops stay as they are, and where it reads under conditions: compilers move sums
-    from one register to another where branches meet.  So they do where an iteration asks for lines
-    ahead, ``early``: those of several at once take longer to come.
-    What takes :data:`LONG` gains nothing, and what is several instructions has registers of its own.
+    They are as many as the machine likes and as leave no rest.  Where a block uses a fragment in
+    two of them, which it had to keep, the loops stay as they are, and where it reads under
+    conditions: compilers move sums from one register to another where branches meet.  So they do
+    where an iteration asks for lines ahead, ``early``: those of several at once take longer to
+    come.  What takes :data:`LONG` gains nothing, and what is several instructions has registers of
+    its own.
     """
     inner = levels[-1] if levels else None
     if (

@@ -93,7 +93,7 @@ RUN = [
     ("square", "N = 4", SQUARE + "Y[i, j] += X[i, k] * X[k, j]",
      "i <- i; j <- j; k <- k [i 4, j 4, k 4]"),
     ("square", "N = 3", SQUARE + "Y[i, j] += X[i, k] * X[k, j]",
-     "i <- j; j <- i; k <- k [i 3, j 3, k 3]"),
+     "i <- i; j <- j; k <- k [i 3, j 3, k 3]"),
     ("sym", "N = 4", SQUARE + "Y[i, j] = X[i, j] * X[j, i]", "i <- i; j <- j [i 4, j 4]"),
     ("flip", "N = 8", "in X : f32[N]  out Y : f32[N]  Y[i] = X[i] * X[7 - i]", "i <- i [i 8]"),
     ("cross", "N = 7",

@@ -234,12 +234,12 @@ class _Body:
             return
         (name, count), rest = loops[0], loops[1:]
         inner = env.with_counter(name, count)
-        piece = self._cleared(loops)
-        known = piece is not None and first.isdigit() and past.isdigit()
+        piece = self._cleared(loops) if first.isdigit() and past.isdigit() else None
         # A call of memset would make the compiler save what is in registers.
-        if known and rest and self.copy.aside:
-            known = (int(past) - int(first)) * (piece or 1) * self.bytes <= _INLINE
-        if known:
+        if piece is not None and rest and self.copy.aside:
+            size = (int(past) - int(first)) * piece * self.bytes
+            piece = piece if size <= _INLINE else None
+        if piece is not None:
             start = replace(inner, integers={**inner.integers, name: first})
             zero = [n for n, _ in rest]
             target = self._address(self.copy.target, self.copy.target_offset, zero, start)

@@ -55,7 +55,7 @@ class Contest:
     using: bool = False
     lighter: bool = True
     best: Candidate | None = None
-    offered: list[tuple[float, Candidate]] = field(default_factory=list)
+    offered: list[tuple[float, float, Candidate]] = field(default_factory=list)
 
     def limit(self, candidate: Candidate) -> float:
         """Return the cycles below which a candidate is better."""
@@ -78,15 +78,16 @@ class Contest:
         return self.estimate * FURTHER if self.lighter else self.limit(candidate)
 
     def offer(self, candidate: Candidate, cycles: float, busy: float) -> None:
-        """Take a candidate if it is better, or one before it that costs the same in fewer steps:
-        that has the statements in the order in which they share rounds best.
+        """Take a candidate if it is better, or one before it that costs and works the same in fewer
+        steps: that has the statements in the order in which they share rounds best.
         """
         fewer = [
             known
-            for before, known in self.offered
-            if isclose(before, cycles) and len(known.rewritings) < len(candidate.rewritings)
+            for before, worked, known in self.offered
+            if isclose(before, cycles) and isclose(worked, busy)
+            if len(known.rewritings) < len(candidate.rewritings)
         ]
-        self.offered.append((cycles, candidate))
+        self.offered.append((cycles, busy, candidate))
         lighter = self.lighter and cycles < self.reach(candidate) and busy * LIGHTER < self.busy
         if cycles < self.limit(candidate) or lighter:
             self.estimate, self.busy, self.best = cycles, busy, next(iter(fewer), candidate)
@@ -102,8 +103,8 @@ class Contest:
         rules = [one.rule for one in self.best.rewritings]
         others = [
             (cycles, number)
-            for number, (cycles, one) in enumerate(self.offered)
+            for number, (cycles, _, one) in enumerate(self.offered)
             if one is not self.best and [r.rule for r in one.rewritings] == rules
         ]
         cycles, number = min(others, default=(self.estimate * FURTHER, -1))
-        return self.offered[number][1] if cycles < self.estimate * FURTHER else self.best
+        return self.offered[number][2] if cycles < self.estimate * FURTHER else self.best

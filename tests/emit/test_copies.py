@@ -47,7 +47,8 @@ def copies(draw: st.DrawFn) -> Case:
         if kind == "outer":
             form = draw(st.integers(-2, 2)) * counters[0] + draw(st.integers(-3, 6))
         conditions.append(form)
-    fill = draw(st.sampled_from([None, Literal("7", DTYPES["s16"])]))
+    # Zeros that follow each other are set at once, other numbers one by one.
+    fill = draw(st.sampled_from([None, *(Literal(text, DTYPES["s16"]) for text in "70")]))
     if fill is not None and draw(st.integers(0, 9)) == 0:
         name: str | None = None
     else:

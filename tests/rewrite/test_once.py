@@ -45,6 +45,18 @@ def test_conversions_are_those_of_whole_buffers_all_of_them_or_one() -> None:
     ]
 
 
+def test_the_largest_part_is_computed_in_the_rounds_of_its_statement() -> None:
+    text = """kernel k { in A : bf16[512, 256]  in B : bf16[256, 16]  out Y : f32[512, 16]
+      Y[m, n] += f32(A[m, k]) * f32(B[k, n]) }"""
+    kernel = kernel_of(text)
+    first = _texts(text)[0]
+    assert [line.partition("[")[0] for line in first] == ["B_f32", "A_f32", "Y"]
+    result = map_kernel(kernel, load_hardware("x86_avx512_intel"), Options(prove=False))
+    assert [rewriting.rule for rewriting in result.rewritings] == [NAME]
+    # What has nothing in common with the copy of A shares no rounds with it.
+    assert [own.along for own in result.schedule.statements[:3]] == [None, None, 1]
+
+
 def test_windows_share_what_is_computed_of_an_element() -> None:
     (only,) = _texts(
         "kernel k { in X : f32[30]  in F : f32[5, 16]  out Y : f32[16, 26] "

@@ -52,16 +52,7 @@ class Block:
     def nodes(self, position: Position, results: dict[Tile, Register]) -> list[Node]:
         """Return the calls of one register block."""
         emitter = Emitter(self.context)
-        outputs = self.at.output_variables
-        rest = frozenset(self.at.extents) - outputs
-        rounds = [
-            [
-                (self.position_of(self.position_of(position, inner), outer), outer)
-                for outer in self.tiles(position, outputs)
-            ]
-            for inner in self.tiles(position, rest)
-        ]
-        useful = self._useful(self._in_order(rounds), results)
+        useful = self._useful(self._in_order(self._rounds(position)), results)
         if not useful:
             return [*early_inputs(self.at, position)]
         common = frozenset.intersection(*(frozenset(left) for _, _, left in useful))
@@ -77,6 +68,25 @@ class Block:
         if common:
             made = (Guard(tuple(c for c in useful[0][2] if c in common), made),)
         return [*early_inputs(self.at, position), *made]
+
+    def undecided(
+        self, position: Position, results: Mapping[Tile, Register]
+    ) -> list[tuple[Index, ...]]:
+        """Return what must hold for each call of a block that may do something."""
+        calls = [call for calls in self._rounds(position) for call in calls]
+        return [left for _, _, left in self._useful(calls, results)]
+
+    def _rounds(self, position: Position) -> list[list[tuple[Position, Tile]]]:
+        """Return where the calls of a block are, those of each reduction step."""
+        outputs = self.at.output_variables
+        rest = frozenset(self.at.extents) - outputs
+        return [
+            [
+                (self.position_of(self.position_of(position, inner), outer), outer)
+                for outer in self.tiles(position, outputs)
+            ]
+            for inner in self.tiles(position, rest)
+        ]
 
     def _useful(
         self, calls: Sequence[tuple[Position, Tile]], results: Mapping[Tile, Register]

@@ -1,7 +1,8 @@
 """The loop nest of one statement: levels, tails, and where accumulators live."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from isamap.ir.index import Index, const, var
 from isamap.lower.again import check_again, whole_tiles
@@ -15,10 +16,9 @@ from isamap.lower.nodes import Guard, Loop, Node, Register, Scope
 from isamap.lower.position import Position
 from isamap.lower.results import Results
 from isamap.lower.statement import StatementLowering
-from isamap.schedule.schedule import Level
 
-Body = Callable[[Position, tuple[Index, ...] | None], list[Node]]
-"""What is inside a level, for a position and the conditions of a first pass."""
+CALLS_IN_BODIES = 128
+"""Calls that innermost loops which differ in the conditions they may take for given have in all."""
 
 
 def hoisted(loop: Loop) -> list[Node]:
@@ -31,6 +31,32 @@ def hoisted(loop: Loop) -> list[Node]:
                 body = (Guard(inside, body),) if inside else body
                 return [Guard(around, (replace(loop, body=body),))]
     return [loop]
+
+
+def cases(position: Position, conditions: Sequence[Index]) -> Iterator[Position]:
+    """Yield the position for each way in which conditions hold or fail, first where all hold."""
+    for n, condition in enumerate(conditions):
+        left = position.undecided((condition,))
+        if left:
+            yield from cases(position.where((condition,)), conditions[n + 1 :])
+            yield from cases(position.where((-condition - 1,)), conditions[n + 1 :])
+            return
+    yield position
+
+
+def decided(
+    position: Position, conditions: Sequence[Index], make: Callable[[Position], list[Node]]
+) -> list[Node]:
+    """Return nodes that are made for each of the :func:`cases`, and what decides between them."""
+    for n, condition in enumerate(conditions):
+        if position.undecided((condition,)):
+            rest = conditions[n + 1 :]
+            holds = tuple(decided(position.where((condition,)), rest, make))
+            fails = tuple(decided(position.where((-condition - 1,)), rest, make))
+            if not holds:
+                return [Guard((-condition - 1,), fails)] if fails else []
+            return [Guard((condition,), holds, fails)]
+    return make(position)
 
 
 class Nest:
@@ -100,11 +126,6 @@ class Nest:
         v, step = level.variable, level.step
         outer = depth < self.accumulate_at and v not in self.at.output_variables
 
-        def body(inner: Position, conditions: tuple[Index, ...] | None) -> list[Node]:
-            if results is None:
-                return self._level(depth + 1, inner, conditions)
-            return self._inner(depth + 1, inner, results)
-
         nodes: list[Node] = []
         full = position.live[v] // step
         rest = position.live[v] % step
@@ -113,7 +134,7 @@ class Nest:
             if results is None and self._is_later(depth, full):
                 nodes += self._later_pass(depth, position, full)
             else:
-                nodes += self._pass(level, position, full, step, first, outer, begun, body)
+                nodes += self._pass(depth, position, full, step, first, outer, begun, results)
             begun = True
         if rest == const(0):
             return nodes
@@ -122,52 +143,104 @@ class Nest:
             if level.overlap:
                 origin, rest = whole_tiles(position, v, self.at.tile[v], origin, rest.constant)
             later = self._later(first, outer, begun)
-            return nodes + body(position.moved(v, origin, rest), later)
-        return nodes + self._symbolic_tail(level, position, origin, rest, first, outer, body)
+            return nodes + self._inside(depth, position.moved(v, origin, rest), later, results)
+        return nodes + self._symbolic_tail(depth, position, origin, rest, first, outer, results)
+
+    def _inside(
+        self,
+        depth: int,
+        position: Position,
+        first: tuple[Index, ...] | None,
+        results: dict[Tile, Register] | None,
+    ) -> list[Node]:
+        """Return what is inside a level."""
+        if results is None:
+            return self._level(depth + 1, position, first)
+        return self._inner(depth + 1, position, results)
 
     def _pass(
         self,
-        level: Level,
+        depth: int,
         position: Position,
         count: Index,
         step: int,
         first: tuple[Index, ...] | None,
         outer: bool,
         begun: bool,
-        body: Body,
+        results: dict[Tile, Register] | None,
     ) -> list[Node]:
         """Return ``count`` full iterations of ``step`` from the position on."""
+        level = self.levels[depth]
         v = level.variable
         if count == const(1):
             inner = position.moved(v, position.origin[v], const(step))
-            return body(inner, self._later(first, outer, begun))
+            return self._inside(depth, inner, self._later(first, outer, begun), results)
         counter = self.context.unique(f"{v}_{len(position.ranges)}")
         moved = position.moved(v, position.origin[v] + var(counter) * step, const(step))
         conditions = first
         if outer:
             conditions = None if first is None or begun else (*first, -var(counter))
+
+        def loop(where: Position) -> list[Node]:
+            inside = self._inside(depth, where, conditions, results)
+            return hoisted(Loop(counter, count, tuple(inside), level.parallel)) if inside else []
+
+        here = moved.counting(counter, count)
+        if results and depth + 1 == len(self.levels):
+            return self._by_cases(here, counter, results, loop)
         self.shared += level.parallel
-        inside = body(moved.counting(counter, count), conditions)
+        made = loop(here)
         self.shared -= level.parallel
-        return hoisted(Loop(counter, count, tuple(inside), level.parallel))
+        return made
+
+    def _by_cases(
+        self,
+        position: Position,
+        counter: str,
+        results: dict[Tile, Register],
+        loop: Callable[[Position], list[Node]],
+    ) -> list[Node]:
+        """Return an innermost loop for each case of what its calls do under conditions.
+
+        Those that do not change in it are decided before it, one loop for each way in which they
+        hold or fail; where that is too much code, one for where all of them hold, and another one.
+        """
+        calls = self.block.undecided(position, results)
+        if not calls:
+            return loop(position)
+        own = [frozenset(c for c in left if counter not in c.names) for left in calls]
+        common = frozenset.intersection(*own)
+        conditions = tuple(dict.fromkeys(c for left in calls for c in left))
+        always = tuple(c for c in conditions if c in common)
+        if always:
+            return [
+                Guard(always, tuple(self._by_cases(position.where(always), counter, results, loop)))
+            ]
+        parting = [c for c in conditions if any(c in left for left in own)]
+        most = CALLS_IN_BODIES // len(calls)
+        if len(list(islice(cases(position, parting), most + 1))) <= most:
+            return decided(position, parting, loop)
+        whole = tuple(loop(position.where(parting)))
+        return [Guard(tuple(parting), whole, tuple(loop(position)))]
 
     def _symbolic_tail(
         self,
-        level: Level,
+        depth: int,
         position: Position,
         origin: Index,
         rest: Index,
         first: tuple[Index, ...] | None,
         outer: bool,
-        body: Body,
+        results: dict[Tile, Register] | None,
     ) -> list[Node]:
         """Return the tail of a range that is known at run time only: whole tiles, then a part."""
+        level = self.levels[depth]
         v = level.variable
         tile = self.at.tile[v]
-        later = self.levels[self.levels.index(level) + 1 :]
+        later = self.levels[depth + 1 :]
         if any(inner.variable == v for inner in later):
             conditions = (*first, -origin) if outer and first is not None else first
-            inside = body(position.moved(v, origin, rest), conditions)
+            inside = self._inside(depth, position.moved(v, origin, rest), conditions, results)
             return [Guard((rest - 1,), tuple(inside))]
         # Whether the full iterations ran is not known here, so a first pass is told by position.
         conditions = None if first is None else (*first, -origin) if outer else first
@@ -175,7 +248,7 @@ class Nest:
         start = position.moved(v, origin, rest)
         whole = rest // tile
         if level.step > tile:
-            nodes += self._pass(level, start, whole, tile, conditions, outer, False, body)
+            nodes += self._pass(depth, start, whole, tile, conditions, outer, False, results)
         part = rest % tile
         if part != const(0):
             at = origin + whole * tile if level.step > tile else origin
@@ -183,7 +256,7 @@ class Nest:
             if outer and conditions is not None:
                 late = (*(first or ()), -at)
             inner = start.moved(v, at, part)
-            nodes.append(Guard((part - 1,), tuple(body(inner, late))))
+            nodes.append(Guard((part - 1,), tuple(self._inside(depth, inner, late, results))))
         return nodes
 
     @staticmethod

@@ -38,7 +38,7 @@ class Position:
         return replace(self, origin=dict.fromkeys(self.origin, const(0)))
 
     def where(self, conditions: Iterable[Index]) -> "Position":
-        """Return the position where conditions hold that :meth:`undecided` returned."""
+        """Return the position where conditions hold."""
         return replace(self, given=self.given.union(conditions))
 
     def counting(self, counter: str, count: Index) -> "Position":
@@ -56,11 +56,17 @@ class Position:
         left: list[Index] = []
         for condition in dict.fromkeys(map(self.at, conditions)):
             bounds = condition.bounds(self.ranges)
-            if bounds is not None and bounds[1] < 0:
+            if (bounds is not None and bounds[1] < 0) or self._is_refuted(condition):
                 return None
-            if (bounds is None or bounds[0] < 0) and condition not in self.given:
+            if (bounds is None or bounds[0] < 0) and not self._is_refuted(-condition - 1):
                 left.append(condition)
         return tuple(left)
+
+    def _is_refuted(self, condition: Index) -> bool:
+        """Return whether a condition and a given one never hold together: their sum is less than
+        zero everywhere."""
+        sums = ((condition + known).constant for known in self.given)
+        return any(total is not None and total < 0 for total in sums)
 
     def is_nonnegative(self, index: Index) -> bool:
         """Return whether an expression in counters and symbols is known never to be negative."""

@@ -60,20 +60,42 @@ def crowded(site: Site, size: int, depth: int, cache: Storage) -> float:
     """Return how many times its own lines of a cache a site takes in the loops from ``depth``
     inwards: where these fall into few sets, others cannot have the rest of those.
 
-    Its elements have ``size`` bytes.
+    Its elements have ``size`` bytes; the array begins where a line does.
     """
     assert cache.size is not None
     assert cache.ways is not None
     line = cache.line or LINE
     way = cache.size // cache.ways
-    length = site.run(depth) * size
-    apart, places = way, 1
-    rows = False
+    each = (1 << min(way, max(1, site.stretch * size))) - 1
+    touched = 0
+    for place in site.places():
+        touched |= _moved(each, int(place) * size, way)
+    length, rows = site.run(depth) * size, False
     for _, count, stride in site.loops[depth:]:
         step = abs(stride) * size
-        if step >= length and count > 1:
-            rows = True
-            apart = gcd(apart, step)
-            places *= min(int(count), way // gcd(way, step))
-    wide = min(max(length, float(line)), float(apart))
-    return way / min(way, min(places, way // apart) * wide) if rows else 1.0
+        if step and count > 1:
+            rows |= step >= length
+            touched = _repeated(touched, step, min(int(count), way // gcd(way, step)), way)
+    return way / (_lines(touched, line, way) * line) if rows else 1.0
+
+
+def _moved(touched: int, step: int, way: int) -> int:
+    """Return bytes of a way, one bit each, so many further on, around its end."""
+    step %= way
+    return (touched << step | touched >> (way - step)) & ((1 << way) - 1)
+
+
+def _repeated(touched: int, step: int, count: int, way: int) -> int:
+    """Return bytes of a way and the same ``count - 1`` times, each time a step further on."""
+    found, number = touched, 1
+    while number < count:
+        more = min(number, count - number)
+        found |= _moved(found, more * step, way)
+        number += more
+    return found
+
+
+def _lines(touched: int, line: int, way: int) -> int:
+    """Return how many lines of a way have bytes that are touched."""
+    each = (1 << line) - 1
+    return sum(bool(touched >> start & each) for start in range(0, way, line))

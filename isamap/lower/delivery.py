@@ -22,6 +22,12 @@ SHARED = 1 / 8
 TOGETHER = 0.1
 """Computing and memories are in each other's way: this part of the shorter comes on top."""
 
+ALONE = 1.5
+"""How much longer lines take from the second cache which nobody fetches ahead.  Lines of rows that
+lie apart took twice as long as lines that follow each other on a Zen 3, and 1.1 to 1.3 times on a
+Zen 4, 1.5 to 2.3 times where they fall into few sets of the first cache (``benchmarks/rows.py``).
+"""
+
 Deliveries: TypeAlias = Mapping[str, Mapping[str, Mapping[float, float]]]
 """Cycles for each outermost loop and memory, by the part of the loop's time in which they are."""
 
@@ -57,7 +63,8 @@ def delivered(
                 part = traffic.unforeseen / traffic.bytes if waits and traffic.bytes else 0.0
                 taken = {storage.name: traffic.bytes * cycles_a_byte(storage, part)}
                 if number == 1:
-                    taken[storage.name] += traffic.leaving
+                    alone = traffic.unforeseen * (ALONE - 1) * cycles_a_byte(storage, 0.0)
+                    taken[storage.name] += traffic.leaving + alone
                 if 0 < number < min(near, last) and storage.write:
                     taken[storage.name] += traffic.written / float(storage.write)
                 before = levels[number - 1]

@@ -9,15 +9,16 @@ from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Access, Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.alternative import ALIKE, Alternative, by_preference, covered
-from isamap.lower.cost import WAITING, Estimate
+from isamap.lower.cost import NEARLY, WAITING, Estimate
 from isamap.lower.improved import best_of
 from isamap.lower.judge import Judge
 from isamap.schedule.copied import treated_otherwise
-from isamap.schedule.first import first_schedule
+from isamap.schedule.first import first_schedule, with_levels
+from isamap.schedule.near import cut_near
 from isamap.schedule.schedule import StatementSchedule
 from isamap.schedule.shape import read_shape
 from isamap.schedule.tiled import tiled_schedules
-from isamap.schedule.treatment import inputs
+from isamap.schedule.treatment import Treatments, inputs
 
 RETILED = 2
 """Mappings that other loops are looked for: those that could be the fastest by them."""
@@ -69,7 +70,9 @@ def retiled(
 def _treated_otherwise(
     start: Alternative, kernel: Kernel, alone: Kernel, judge: Judge
 ) -> Alternative:
-    """Return an alternative with an operand packed or read as it lies, if that is faster."""
+    """Return an alternative with an operand packed or read as it lies, or the reduction cut so that
+    what is read as it lies stays near, if that is faster.
+    """
     schedule, treatments = start.schedule, start.treatments
     assert schedule is not None
     assert treatments is not None
@@ -87,7 +90,28 @@ def _treated_otherwise(
                     wanted=wanted,
                 )
             )
-    return best_of(start, others, kernel, alone, judge)
+    best = best_of(start, others, kernel, alone, judge)
+    for other in (schedule, *others):
+        near = _cut_near(other, treatments, judge)
+        found = best if near is None else best_of(best, [near], kernel, alone, judge)
+        # That results come and go in parts costs more than an estimate knows.
+        assert found.estimate is not None
+        assert best.estimate is not None
+        if found.estimate.cycles * NEARLY < best.estimate.cycles:
+            best = found
+    return best
+
+
+def _cut_near(
+    schedule: StatementSchedule, treatments: Treatments, judge: Judge
+) -> StatementSchedule | None:
+    """Return a schedule with its reduction cut by :func:`isamap.schedule.near.cut_near`, if that
+    cuts it."""
+    levels = cut_near(schedule, judge.accelerator)
+    if levels is None:
+        return None
+    shape = read_shape(schedule.mapping)
+    return with_levels(shape, levels, schedule.operands, treatments, (), judge.accelerator)
 
 
 def _read(found: Alternative | StatementSchedule) -> tuple[Access, ...]:

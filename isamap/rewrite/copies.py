@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from math import inf, prod
 
 from isamap.ir.dtype import DTYPES, DType
 from isamap.ir.index import var
@@ -77,3 +78,8 @@ def _parts(expr: Expr, old: Expr, new: Expr) -> Expr:
             return replace(expr, args=back)
         case _:
             return expr
+
+
+def elements(buffer: Buffer) -> float:
+    """Return how many elements a buffer has, infinitely many if only a run tells."""
+    return prod(inf if n.constant is None else float(n.constant) for n in buffer.shape)

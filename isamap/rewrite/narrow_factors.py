@@ -15,7 +15,7 @@ from isamap.ir.printer import print_expr
 from isamap.ir.ranges import intervals_before
 from isamap.ir.statements import accesses
 from isamap.rewrite.build import Draft, extents, fresh, local, replaced
-from isamap.rewrite.copies import copied, with_part
+from isamap.rewrite.copies import copied, elements, with_part
 from isamap.rewrite.narrow import narrower
 from isamap.rewrite.polynomial import literal
 from isamap.rewrite.retype import Retyped
@@ -95,7 +95,11 @@ class _Held:
                     factors.append(place)
                     buffers.append(local(name, dtype, tuple(sizes.values())))
                     drafts.append(Draft(place, "=", inner, sizes))
-        return cls(factors, buffers, drafts) if buffers else None
+        if not buffers:
+            return None
+        # Only what is straight before the statement may be computed in its rounds: the largest.
+        order = sorted(range(len(buffers)), key=lambda n: elements(buffers[n]))
+        return cls(factors, [buffers[n] for n in order], [drafts[n] for n in order])
 
 
 def _variables(statement: Statement, factor: Expr) -> list[str] | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import inf, prod
+from math import prod
 
 from isamap.ir.index import Index, var
 from isamap.ir.literal import LiteralFault, canonical, value
@@ -12,7 +12,7 @@ from isamap.ir.printer import print_expr
 from isamap.ir.statements import accesses, names
 from isamap.rewrite.arithmetic import NoTermError, equal
 from isamap.rewrite.build import Draft, extents, fresh, local, replaced
-from isamap.rewrite.copies import copied
+from isamap.rewrite.copies import copied, elements
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.shaped import generalised
 from isamap.solver.lemma import Lemma
@@ -56,17 +56,12 @@ def compute_once(kernel: Kernel, number: int) -> Iterator[Rewriting]:
         if part is not None:
             parts.append(part)
     # Only what is straight before the statement may be computed in its outermost loop: the largest.
-    parts.sort(key=lambda part: _elements(part.buffer))
+    parts.sort(key=lambda part: elements(part.buffer))
     groups = [parts] if parts else []
     groups += [[part] for part in parts if len(parts) > 1]
     for group in groups:
         with suppress(NoTermError):
             yield _rewritten(kernel, number, group)
-
-
-def _elements(buffer: Buffer) -> float:
-    """Return how many elements a buffer has, infinitely many if only a run tells."""
-    return prod(inf if n.constant is None else float(n.constant) for n in buffer.shape)
 
 
 def _rewritten(kernel: Kernel, number: int, parts: Sequence[_Part]) -> Rewriting:

@@ -26,13 +26,13 @@ def cut(
     steps = {v: block[v] * shape.tile[v] for v in shape.extents}
     whole = {v: shape.extents[v] for v in shape.reductions}
     accesses = [access for _, access in inputs(shape.mapping)]
-    panels = [_touched(access, steps | whole) for access in accesses]
+    panels = [touched(access, steps | whole) for access in accesses]
     panel = max(panels, default=0)
     room = 0.6 * capacity
     for flow in far:
         if accelerator.prefetched is not None and 1 < flow.passes(shape, block) <= PASSES:
             passed = steps | whole | {v: shape.extents[v] for v in flow.reuse}
-            beside = [_touched(a, passed) for n, a in enumerate(accesses) if n != flow.access]
+            beside = [touched(a, passed) for n, a in enumerate(accesses) if n != flow.access]
             panel = max(panel, 2 * panels[flow.access] + sum(beside))
             room = 0.75 * capacity
     longest = max(shape.reductions, key=lambda v: shape.extents[v])
@@ -52,7 +52,7 @@ def _on_scratchpads(shape: Shape, accelerator: Accelerator) -> bool:
     return all(accelerator.storage(name).kind == "scratchpad" for name in taken)
 
 
-def _touched(access: Access, counts: Dict[str, int]) -> int:
+def touched(access: Access, counts: Dict[str, int]) -> int:
     """Return the bytes that an access has of its buffer in so many iterations of each variable."""
     spans = (
         1

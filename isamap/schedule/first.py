@@ -347,16 +347,18 @@ def order_outputs(shape: Shape) -> list[str]:
 
 
 def _reduction_order(shape: Shape) -> tuple[str, ...]:
-    """Return the reductions, the one that is contiguous in most accesses innermost."""
+    """Return the reductions, the one that is contiguous in most accesses innermost.
+
+    Those that move a window are outside the others: what is done at borders changes with them.
+    """
+    used = [access for _, access in inputs(shape.mapping) if access.indices]
+    outputs = set(shape.outputs)
+    windows = {v for access in used for i in access.indices if i.names & outputs for v in i.names}
 
     def contiguity(v: str) -> int:
-        score = 0
-        for _, access in inputs(shape.mapping):
-            if access.indices and v in access.indices[-1].names:
-                score += 1
-        return score
+        return sum(v in access.indices[-1].names for access in used)
 
     names = list(shape.reductions)
     if not shape.mapping.matching.statement.reduction:
         return tuple(names)
-    return tuple(sorted(names, key=lambda v: (contiguity(v), names.index(v))))
+    return tuple(sorted(names, key=lambda v: (v not in windows, contiguity(v), names.index(v))))

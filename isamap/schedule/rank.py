@@ -127,17 +127,18 @@ def quick_cycles(mapping: Mapping, treatments: Treatments) -> Iterator[float]:
             yield cycles
             continue
         copies = {kind: _copied(mapping, treatments, operand, kind, tiles) for kind in KINDS}
-        for n, kind in enumerate(KINDS):
-            if least := min(copies[left] for left in KINDS[n:]):
-                yield cycles + least
-            if (cost := treatments.cost(operand, kind)) is not None:
-                cycles += calls * 0.1 * cost
-                cycles += copies[kind]
+        best = inf
+        for kind in sorted(KINDS, key=lambda kind: copies[kind]):
+            if copies[kind] >= best:
                 break
-        else:
-            yield inf
-            return
+            if copies[kind]:
+                yield cycles + copies[kind]
+            if (cost := treatments.cost(operand, kind)) is not None:
+                best = min(best, calls * 0.1 * cost + copies[kind])
+        cycles += best
         yield cycles
+        if best == inf:
+            return
     yield cycles + _staging(mapping, treatments, tiles)
 
 

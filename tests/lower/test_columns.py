@@ -75,3 +75,21 @@ def test_rows_crowd_a_cache_as_much_as_their_lines_lie_in_few_sets(
     # What lies in a row fills one set after the other, whatever there is of it.
     expected = 64 / used if rows > 1 and pitch > 16 else 1
     assert crowded(site, 4, 0, cache) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("pitches", [(192, 4096), (2048, 320), (448, 1024), (64, 2240)])
+def test_rows_of_rows_crowd_those_sets_that_any_of_them_lies_in(
+    cache: Storage, pitches: tuple[int, int]
+) -> None:
+    outer, inner = pitches
+    places = {0, 33 * 64 // 4}
+    site = Site("B", (("a", 5, outer // 4), ("b", 7, inner // 4)), places, 16, 16, 16)
+    lines = {
+        (4 * place + a * outer + b * inner + byte) // 64
+        for place in places
+        for a in range(5)
+        for b in range(7)
+        for byte in range(64)
+    }
+    used = len({number % 64 for number in lines})
+    assert crowded(site, 4, 0, cache) == pytest.approx(64 / used)

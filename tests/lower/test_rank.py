@@ -12,7 +12,7 @@ from isamap.mapping.find import enumerate_statement
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Mapping
 from isamap.mapping.needles.needles import needles
-from isamap.schedule.rank import Ranking, quick_cycles
+from isamap.schedule.rank import Ranking, least_cycles, quick_cycles
 from isamap.schedule.treatment import Treatments
 from isamap.text.load import parse_module
 
@@ -69,3 +69,31 @@ def test_mappings_come_in_the_order_of_their_counts(name: str, machine: str) -> 
         assert (first is not None) == (possible[0] < limit)
         # Having been asked with a limit changes nothing.
         assert [ranked.cycles for ranked in fresh] == [cycles for cycles, _ in found]
+
+
+def test_a_count_is_that_of_the_cheapest_treatment() -> None:
+    # Lanes go along j, of which each element of B has a row of its own: copied once, it is read as
+    # often as there are rows of A.
+    hardware = _machine("x86_avx2")
+    kernel, mappings = _mappings(
+        """
+        in A : f32[512, 64]
+        in B : f32[512, 64]
+        out C : f32[512, 512]
+        C[i, j] += A[i, k] * B[j, k]""",
+        hardware,
+    )
+    buffers = {b.name: b for b in kernel.buffers}
+    (along,) = (
+        m
+        for m in mappings
+        if {v for v, n in m.tile.items() if n > 1} == {"j"}
+        and m.matching.needle.name == "vfmadd_f32"
+    )
+    treatments = Treatments(along, Producers(hardware), buffers, kernel.permissions)
+    gathered, packed = (treatments.cost("b", kind) for kind in ("direct", "packed"))
+    assert gathered is not None
+    assert packed is not None
+    calls = 512 * 64 * 64
+    *_, count = quick_cycles(along, treatments)
+    assert count < least_cycles(along) + calls * 0.1 * gathered

@@ -73,8 +73,8 @@ def test_bytes_are_factors_of_sixteen_bits() -> None:
     texts = _texts(_product("s8[4, 5]", "s8[5]"))
     assert ["C[m] += s32(s16(A[m, k])) * s32(s16(B[k]))"] in texts
     assert [
-        "A_s16[i, j] = s16(A[i, j])",
-        "B_s16[i2] = s16(B[i2])",
+        "B_s16[i] = s16(B[i])",
+        "A_s16[i2, j] = s16(A[i2, j])",
         "C[m] += s32(A_s16[m, k]) * s32(B_s16[k])",
     ] in texts
 
@@ -123,3 +123,19 @@ def test_a_product_of_pairs_takes_what_has_a_zero_point() -> None:
     assert [r.rule for r in report.result.rewritings] == ["narrow-factors"]
     chosen = report.result.mappings[-1].matching.needle.name
     assert chosen == "vpmaddwd + vadd_s32"
+
+
+def test_the_largest_copy_is_made_last() -> None:
+    # What is straight before the product may be made in its rounds.
+    for rows, columns, last in [(64, 8, "A_s16"), (8, 64, "B_s16")]:
+        kernel = kernel_of(
+            f"""kernel k {{
+              in A : s8[{rows}, 16]
+              in B : u8[16, {columns}]
+              out C : s32[{rows}, {columns}]
+              C[m, n] += s32(A[m, k]) * s32(B[k, n])
+            }}"""
+        )
+        held = [r.kernel.statements for r in _offered(kernel) if len(r.kernel.statements) == 3]
+        assert held
+        assert {statements[1].target.buffer for statements in held} == {last}

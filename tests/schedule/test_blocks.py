@@ -38,3 +38,18 @@ def test_a_block_goes_over_what_shares_an_operand() -> None:
 def test_windows_that_follow_each_other_are_read_in_one_walk() -> None:
     # Four windows of 64 elements: whole ones lie side by side, parts of them do not.
     assert block(WINDOWS)["k"] == 4
+
+
+def test_what_moves_a_window_is_outside_other_reductions() -> None:
+    text = """\
+kernel planes { in X : f32[20, 30, 30] pad 0  const F : f32[20, 5, 5, 32]  out Y : f32[32, 30, 30]
+  Y[k, h, w] += X[c, h + r - 2, w + s - 2] * F[c, r, s, k] }
+"""
+    machine, kernel = load_hardware("x86_avx2"), parse_module(text).kernels[0]
+    own = map_kernel(kernel, machine, Options(prove=False)).schedule.statements[0]
+    shape = read_shape(own.mapping)
+    assert [v for v in (level.variable for level in own.levels) if v in shape.reductions] == [
+        "r",
+        "s",
+        "c",
+    ]

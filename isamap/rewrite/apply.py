@@ -1,7 +1,8 @@
 """Applying rules: what the solver does not prove is not offered."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from isamap.ir.nodes import Kernel, Statement
@@ -9,6 +10,9 @@ from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting, Rule
 from isamap.rewrite.rules import RULES, rules_for
 from isamap.solver.lemma import Lemma, Verdict, prove
+
+_NAME = re.compile(r"\|[^|]*\|")
+"""A quoted symbol of SMT-LIB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,19 @@ def judge(candidates: Iterable[Rewriting]) -> Rewritings:
     return Rewritings(tuple(proved), tuple(refused))
 
 
-@lru_cache(maxsize=1024)
 def prove_once(lemma: Lemma) -> Verdict:
-    """Return the solver's verdict, which is asked for once in a process."""
-    return prove(lemma)
+    """Return the solver's verdict, which is asked for once in a process.
+
+    Lemmas that differ in the names of what they are about are one.
+    """
+    names = tuple(dict.fromkeys(_NAME.findall(lemma.script)))
+    plain = {name: f"|{number}|" for number, name in enumerate(names)}
+    found = _prove_script(_NAME.sub(lambda m: plain[m[0]], lemma.script))
+    back = {str(number): name.strip("|") for number, name in enumerate(names)}
+    values = sorted((back.get(name, name), text) for name, text in found.counterexample)
+    return replace(found, counterexample=tuple(values))
+
+
+@lru_cache(maxsize=1024)
+def _prove_script(script: str) -> Verdict:
+    return prove(Lemma("", "", script))

@@ -10,6 +10,7 @@ from isamap.ir.printer import print_expr
 from isamap.ir.statements import identity
 from isamap.rewrite.arithmetic import Model, NoTermError, equal
 from isamap.rewrite.build import Draft, extents, is_sole_writer, replaced
+from isamap.rewrite.parted import parted
 from isamap.rewrite.rule import Rewriting, Rule
 from isamap.rewrite.shape import Fit, Shape, Shapes, fits, work
 from isamap.rewrite.zeros import tells_zeros_apart
@@ -151,10 +152,11 @@ def _lemma(name: str, before: Expr, after: Expr, kernel: Kernel, moved: bool) ->
     """Yield the lemma that two values are equal: over the bits unless floats ``moved``."""
     claim = f"{print_expr(before)} = {print_expr(after)}"
     model: Model = "reals" if moved else "bits"
-    pair = generalised(before, after)
+    zeros = tells_zeros_apart(kernel)
+    pairs = None if moved else parted(before, after, zeros)
     with suppress(NoTermError):
-        zeros = tells_zeros_apart(kernel)
-        yield equal(name, claim, [pair], model, kernel.permissions.finite, zeros)
+        pairs = pairs or [generalised(before, after)]
+        yield equal(name, claim, pairs, model, kernel.permissions.finite, zeros)
 
 
 def generalised(left: Expr, right: Expr) -> tuple[Expr, Expr]:

@@ -16,11 +16,12 @@ from isamap.text.load import parse_module
 def value(text: str) -> Expr:
     """Return an expression over floats a, b, c and integers m, n."""
     dtype = "s32" if set(text) & set("mn") else "f32"
+    read = re.sub(r"\b[abcmn]\b", r"\g<0>[i]", text)
     (kernel,) = parse_module(
         f"""kernel k {{
           in a : f32[4]  in b : f32[4]  in c : f32[4]  in m : s32[4]  in n : s32[4]
           out y : {dtype}[4]
-          y[i] = {re.sub(r"\b[abcmn]\b", r"\g<0>[i]", text)}
+          y[i] = {read}
         }}"""
     ).kernels
     return kernel.statements[0].value

@@ -6,6 +6,7 @@ sets of the first cache, as those of a row do, 6.4 where they fall into 4 and 9.
 (``benchmarks/columns.py``).  Lines that are read take the same everywhere.
 """
 
+from functools import lru_cache
 from math import gcd
 
 from isamap.hw.accelerator import LINE, Accelerator, Storage
@@ -64,19 +65,28 @@ def crowded(site: Site, size: int, depth: int, cache: Storage) -> float:
     """
     assert cache.size is not None
     assert cache.ways is not None
-    line = cache.line or LINE
     way = cache.size // cache.ways
-    each = (1 << min(way, max(1, site.stretch * size))) - 1
+    moves = [(int(n), abs(stride) * size) for _, n, stride in site.loops[depth:] if stride]
+    moves = [(count, step) for count, step in moves if count > 1]
+    if not any(step >= site.run(depth) * size for _, step in moves):
+        return 1.0
+    starts = tuple(int(place) * size % way for place in site.places())
+    lines = _touched(site.stretch * size, starts, tuple(moves), cache.line or LINE, way)
+    return way / (lines * (cache.line or LINE))
+
+
+@lru_cache(maxsize=4096)
+def _touched(
+    length: int, starts: tuple[int, ...], moves: tuple[tuple[int, int], ...], line: int, way: int
+) -> int:
+    """Return how many lines of a way are touched by stretches of some bytes, each in loops."""
+    each = (1 << min(way, max(1, length))) - 1
     touched = 0
-    for place in site.places():
-        touched |= _moved(each, int(place) * size, way)
-    length, rows = site.run(depth) * size, False
-    for _, count, stride in site.loops[depth:]:
-        step = abs(stride) * size
-        if step and count > 1:
-            rows |= step >= length
-            touched = _repeated(touched, step, min(int(count), way // gcd(way, step)), way)
-    return way / (_lines(touched, line, way) * line) if rows else 1.0
+    for start in starts:
+        touched |= _moved(each, start, way)
+    for count, step in moves:
+        touched = _repeated(touched, step, min(count, way // gcd(way, step)), way)
+    return _lines(touched, line, way)
 
 
 def _moved(touched: int, step: int, way: int) -> int:

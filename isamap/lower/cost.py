@@ -305,15 +305,14 @@ class _Walk:
                         places[roles[name]].add(place.name)
                 left |= places["out"]
                 calls.append((number, places))
-        seen: set[str] = set()
         old: set[str] = set()
         found: set[int] = set()
         for number, places in calls:
-            if places["in"] & (left - seen) or places["in"] & old:
+            if not (places["in"].isdisjoint(left) and places["in"].isdisjoint(old)):
                 found.add(number)
                 old |= places["out"] | places["inout"]
             else:
-                seen |= places["out"] | places["inout"]
+                left -= places["out"] | places["inout"]
         return frozenset(found)
 
     def _roles(self, instruction: str) -> Mapping[str, str]:

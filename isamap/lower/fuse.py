@@ -1,6 +1,6 @@
 """Whether statements take the results of earlier ones from registers: by what it is estimated."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -71,30 +71,8 @@ def fuse(
             raise error from None
         best = found
     for root in range(len(bound.statements)):
-        for number in range(root + 1, len(bound.statements)):
-            now = best.schedule
-            if now.statements[root].within is not None or now.statements[number].within is not None:
-                continue
-            if number in settled:
-                continue
-            try:
-                finishing(bound, root, (*now.followers(root), number))
-            except ApartError:
-                continue
-            for trial in _trials(now, root, number, root not in settled):
-                try:
-                    found = lowered(trial)
-                except ScheduleError:
-                    continue
-                if judge.excess(found.lowered) is not None:
-                    continue
-                if found.estimate.cycles > NEARLY * best.estimate.cycles:
-                    with suppress(ScheduleError):
-                        later = lowered(trial.with_results_later(root))
-                        found = later if judge.excess(later.lowered) is None else found
-                if found.estimate.cycles <= NEARLY * best.estimate.cycles:
-                    best = found
-                break
+        if best.schedule.statements[root].within is None:
+            best = _finished(bound, judge, best, root, lowered, settled)
     best = _together(bound, best, lowered, settled, judge.threads)
     waits = best.estimate.waits_for(judge.accelerator)
     final = uncached(bound, judge.accelerator, best.schedule, settled, waits)
@@ -102,6 +80,82 @@ def fuse(
         return best
     # What bypasses the caches costs what the model knows of as before.
     return replace(best, schedule=final, lowered=judge.lowered(kernel, final))
+
+
+def _finished(
+    kernel: Kernel,
+    judge: Judge,
+    best: Fused,
+    root: int,
+    lowered: Callable[[Schedule], Fused],
+    settled: AbstractSet[int],
+) -> Fused:
+    """Return the schedule in which later statements are finished in the registers of one.
+
+    After one that is, two at once are tried, then four: long chains are not lowered once for each
+    of their statements.
+    """
+    number, size = root + 1, 1
+    while number < len(kernel.statements):
+        several, after = _next(kernel, best.schedule, root, number, size, settled)
+        if not several:
+            break
+        found = _with(judge, best, root, several, root not in settled, lowered)
+        if found is not None:
+            best, number, size = found, after, 2 * size
+        elif len(several) == 1:
+            number, size = after, 1
+        else:
+            size = 1
+    return best
+
+
+def _next(
+    kernel: Kernel,
+    schedule: Schedule,
+    root: int,
+    number: int,
+    size: int,
+    settled: AbstractSet[int],
+) -> tuple[tuple[int, ...], int]:
+    """Return the next so many statements, from a number on, that can be finished in the registers
+    of another one, and the number after them.
+    """
+    found: list[int] = []
+    followers = schedule.followers(root)
+    while number < len(kernel.statements) and len(found) < size:
+        if schedule.statements[number].within is None and number not in settled:
+            with suppress(ApartError):
+                finishing(kernel, root, (*followers, *found, number))
+                found.append(number)
+        number += 1
+    return tuple(found), number
+
+
+def _with(
+    judge: Judge,
+    best: Fused,
+    root: int,
+    several: Sequence[int],
+    whole_too: bool,
+    lowered: Callable[[Schedule], Fused],
+) -> Fused | None:
+    """Return the best schedule with several more statements finished in the registers of another;
+    None if that cannot be, or takes much longer.
+    """
+    for trial in _trials(best.schedule, root, several, whole_too):
+        try:
+            found = lowered(trial)
+        except ScheduleError:
+            continue
+        if judge.excess(found.lowered) is not None:
+            continue
+        if found.estimate.cycles > NEARLY * best.estimate.cycles:
+            with suppress(ScheduleError):
+                later = lowered(trial.with_results_later(root))
+                found = later if judge.excess(later.lowered) is None else found
+        return found if found.estimate.cycles <= NEARLY * best.estimate.cycles else None
+    return None
 
 
 def _forced(
@@ -120,7 +174,7 @@ def _forced(
             with suppress(ApartError):
                 finishing(kernel, root, (*now.followers(root), number))
                 # With the reduction in one piece, where it is not.
-                (*_, now) = _trials(now, root, number, root not in settled)
+                (*_, now) = _trials(now, root, (number,), root not in settled)
                 with suppress(ScheduleError):
                     return lowered(now)
     return None
@@ -199,13 +253,16 @@ def _lengths(schedule: Schedule, root: int, threads: int) -> Iterator[int]:
     yield from dict.fromkeys(n for n in (*ROUNDS, *longer) if n != first.step)
 
 
-def _trials(schedule: Schedule, root: int, number: int, whole_too: bool) -> Iterator[Schedule]:
-    """Yield the schedules that finish a statement in the registers of another.
+def _trials(
+    schedule: Schedule, root: int, several: Sequence[int], whole_too: bool
+) -> Iterator[Schedule]:
+    """Yield the schedules that finish statements in the registers of another.
 
     With ``whole_too`` the other one's reduction may be done in one piece for that.
     """
     own = list(schedule.statements)
-    own[number] = replace(own[number], within=root)
+    for number in several:
+        own[number] = replace(own[number], within=root)
     yield Schedule(tuple(own))
     if whole_too and (whole := _in_one_piece(own[root])) is not None:
         own[root] = whole

@@ -27,11 +27,8 @@ class Position:
 
     def moved(self, variable: str, origin: Index, live: Index) -> "Position":
         """Return the position with one variable elsewhere."""
-        return replace(
-            self,
-            origin={**self.origin, variable: origin},
-            live={**self.live, variable: live},
-        )
+        origins = {**self.origin, variable: origin}
+        return Position(origins, {**self.live, variable: live}, self.ranges, self.given)
 
     def first(self) -> "Position":
         """Return the position of the statement's first iterations, with as many alive."""
@@ -39,7 +36,8 @@ class Position:
 
     def where(self, conditions: Iterable[Index]) -> "Position":
         """Return the position where conditions hold."""
-        return replace(self, given=self.given.union(conditions))
+        given = self.given.union(conditions)
+        return Position(self.origin, self.live, self.ranges, given)
 
     def counting(self, counter: str, count: Index) -> "Position":
         """Return the position inside a loop."""

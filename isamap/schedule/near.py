@@ -12,6 +12,7 @@ from math import prod
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Access
 from isamap.schedule.cut import touched
+from isamap.schedule.overlap import cut_tails
 from isamap.schedule.schedule import Level, StatementSchedule
 from isamap.schedule.shape import block_of, is_symbolic, read_shape
 from isamap.schedule.treatment import PACKED, inputs
@@ -30,7 +31,7 @@ def cut_near(schedule: StatementSchedule, accelerator: Accelerator) -> tuple[Lev
     """Return a schedule's loops with its longest reduction cut so that what blocks in turn read as
     it lies stays in the first cache; None where that is so already, or would not pay.
 
-    The cut is outside the loops in which the panel is passed again.
+    The cut is outside the loops in which the panel is passed again.  Tails of parts do not overlap.
     """
     shape, levels = read_shape(schedule.mapping), schedule.levels
     first = next((s.size for s in accelerator.storages if s.kind == "cache" and s.size), None)
@@ -56,7 +57,7 @@ def cut_near(schedule: StatementSchedule, accelerator: Accelerator) -> tuple[Lev
     if not cuts or min(cuts)[0] < max(SHORTEST, steps[longest] + 1):
         return None
     step, at = min(cuts)
-    return (*levels[:at], Level(longest, step), *levels[at:])
+    return cut_tails((*levels[:at], Level(longest, step), *levels[at:]))
 
 
 def _passed_again(access: Access, outer: Sequence[Level]) -> list[Level]:

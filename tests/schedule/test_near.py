@@ -41,6 +41,13 @@ def test_a_panel_that_is_passed_again_fits_half_of_the_first_cache() -> None:
     assert levels[1].step * 16 * 4 == HELD * FIRST
 
 
+def test_tails_of_results_in_parts_do_not_begin_earlier() -> None:
+    loops = (replace(LOOPS[0], overlap=True), *LOOPS[1:])
+    levels = cut_near(scheduled(64, 4 * FIRST // (16 * 4), loops), MACHINE)
+    assert levels is not None
+    assert not any(level.overlap for level in levels)
+
+
 def test_it_is_cut_outside_all_where_no_loop_moves_it() -> None:
     levels = cut_near(scheduled(64, 4 * FIRST // (16 * 4), LOOPS[1:]), MACHINE)
     assert levels is not None

@@ -12,6 +12,7 @@ from peer_cases.problem import (
     Arrays,
     Case,
     Problem,
+    held,
     kernel_text,
     product,
     summed,
@@ -63,8 +64,8 @@ def _whole(case: Case, kind: str, layout: Layout) -> Problem:
     )
     text = kernel_text(
         "conv",
-        f"in X : {left}[{layout.shape((h, h), ci)}]" + (" pad 0" if case["p"] else ""),
-        f"const F : {right}[{r}, {r}, {layout.channels(ci, co)}]",
+        f"in X : {left}[{layout.shape((h, h), ci)}]" + (" pad 0" if case["p"] else "") + held(x),
+        f"const F : {right}[{r}, {r}, {layout.channels(ci, co)}]{held(w)}",
         *summed(kind, layout.shape((o, o), co), layout.at("p, q", "k"), term, True),
     )
     inputs = {"X": typed(layout.put(x[0]), left), "F": typed(w.transpose(2, 3, 1, 0), right)}
@@ -79,8 +80,8 @@ def _pointwise(case: Case, kind: str, layout: Layout) -> Problem:
     term = product(kind, f"X[{layout.at('p', 'c')}]", f"F[{layout.channel('c', 'k')}]")
     text = kernel_text(
         "pointwise",
-        f"in X : {left}[{layout.shape((h * h,), ci)}]",
-        f"const F : {right}[{layout.channels(ci, co)}]",
+        f"in X : {left}[{layout.shape((h * h,), ci)}]{held(x)}",
+        f"const F : {right}[{layout.channels(ci, co)}]{held(w)}",
         *summed(kind, layout.shape((h * h,), co), layout.at("p", "k"), term, True),
     )
     inputs = {"X": typed(layout.put(x[0]), left), "F": typed(w[:, :, 0, 0].T, right)}
@@ -94,8 +95,8 @@ def _depthwise(case: Case, kind: str, layout: Layout) -> Problem:
     term = product(kind, f"X[{layout.at(_window(case), 'c')}]", f"D[r, t, {layout.channel('c')}]")
     text = kernel_text(
         "depthwise",
-        f"in X : {left}[{layout.shape((h, h), c)}]" + (" pad 0" if case["p"] else ""),
-        f"const D : {right}[{r}, {r}, {layout.channels(c)}]",
+        f"in X : {left}[{layout.shape((h, h), c)}]" + (" pad 0" if case["p"] else "") + held(x),
+        f"const D : {right}[{r}, {r}, {layout.channels(c)}]{held(w)}",
         *summed(kind, layout.shape((o, o), c), layout.at("p, q", "c"), term, True),
     )
     inputs = {"X": typed(layout.put(x[0]), left), "D": typed(w[:, 0].transpose(1, 2, 0), right)}

@@ -7,6 +7,7 @@ from peer_cases.problem import (
     Array,
     Case,
     Problem,
+    held,
     kernel_text,
     product,
     readable,
@@ -33,8 +34,8 @@ def _matmul(name: str, kind: str, a: Array, b: Array, role: str, access: str) ->
     shape = ", ".join(map(str, b.shape))
     text = kernel_text(
         name,
-        f"in A : {left}[{m}, {k}]",
-        f"{role} B : {right}[{shape}]",
+        f"in A : {left}[{m}, {k}]{held(a)}",
+        f"{role} B : {right}[{shape}]{held(b)}",
         *summed(kind, f"{m}, {n}", "m, n", product(kind, "A[m, k]", access), False),
     )
     return Problem("rows", text, {"A": typed(a, left), "B": typed(b, right)}, readable)

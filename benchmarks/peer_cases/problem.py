@@ -63,6 +63,13 @@ def typed(array: Array, dtype: str) -> Array:
     return array.astype(ml_dtypes.bfloat16) if dtype == "bf16" else array
 
 
+def held(array: Array) -> str:
+    """Return what a declaration says of the integers that an input holds: the benchmark's are such
+    that sums of two products of bytes fit 16 bits, and instructions that saturate may be used.
+    """
+    return f" values {array.min()} .. {array.max()}" if array.dtype.kind in "iu" else ""
+
+
 def readable(array: Array) -> Array:
     """Return an answer in a type that numpy has."""
     return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array

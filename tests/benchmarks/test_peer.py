@@ -203,3 +203,16 @@ def test_a_family_without_a_kernel_is_told(peer: Any) -> None:
 def test_kernels_permit_what_the_environment_says(peer: Any, head: str, expected: str) -> None:
     assert peer._permitting(f"{head} {{\n}}", "distribute") == f"{expected} {{\n}}"
     assert peer._permitting(f"{head} {{\n}}", None) == f"{head} {{\n}}"
+
+
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (np.array([[0, 127], [3, 4]], np.uint8), " values 0 .. 127"),
+        (np.array([-64, 63], np.int8), " values -64 .. 63"),
+        (np.array([0.5], np.float32), ""),
+    ],
+)
+def test_declarations_say_which_integers_an_input_holds(array: np.ndarray, said: str) -> None:
+    held = import_module("peer_cases.problem").held
+    assert held(array) == said

@@ -23,6 +23,9 @@ def unrolling(loop: Loop, machine: Machine) -> tuple[str, ...]:
     """
     tools = machine.accelerator.toolchain
     times = _times(loop, machine, tools.unroll if tools is not None else 0)
+    if loop.count.constant is not None:
+        # Without any loop left compilers mix its iterations, and have too few registers for that.
+        times = min(times, max(1, loop.count.constant // 2))
     return (f"#pragma GCC unroll {times}",) if times > 1 else ()
 
 

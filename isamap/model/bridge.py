@@ -81,6 +81,8 @@ def model_of(
     if not computing:  # not known, or all calls would take padding: none is made, in no time
         share = useful_share(mapping, buffers, extents, unknown=1.0)
         computing = max(_limits(mapping, accelerator, extents, block, share).values())
+        target = mapping.matching.statement.target.buffer
+        touched = {target: touched[target]}  # nothing is read where nothing is computed
     rate = prod(map(float, ranges)) / computing if computing else inf
     return Modelled(nest, Machine(memories, rate, block=True), fills, sizes, limits, touched)
 
@@ -89,12 +91,13 @@ def least(statements: Sequence[Modelled], kept: Container[str] = ()) -> dict[str
     """Return cycles that no schedule of some statements undercuts, each by itself.
 
     That is what limits the calls, and every byte moved once into each memory, by the storage that
-    it comes from; as many as a memory holds may be in it from the last time.  What lies in the
-    buffers ``kept`` need not leave the registers.
+    it comes from; as many as a memory holds may be in it from the last time, but for the results,
+    which leave the registers.  What lies in the buffers ``kept`` need not.
     """
     found: dict[str, float] = {}
     bytes_: dict[str, float] = {}
     fills: dict[str, tuple[float, float]] = {}
+    targets = dict.fromkeys(own.nest.operands[0].name for own in statements)
     for own in statements:
         for name, cycles in own.limits.items():
             before = found.get(name, 0.0)
@@ -107,6 +110,9 @@ def least(statements: Sequence[Modelled], kept: Container[str] = ()) -> dict[str
             fills[name] = size, memory.bandwidth
     amount = sum(bytes_.values())
     moving = {name: max(0.0, amount - size) / speed for name, (size, speed) in fills.items()}
+    results = sum(bytes_.get(name, 0.0) for name in targets)
+    for name in list(fills)[:1]:
+        moving[name] = max(moving[name], results / fills[name][1])
     return found | moving
 
 

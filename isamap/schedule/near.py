@@ -47,13 +47,14 @@ def cut_near(schedule: StatementSchedule, accelerator: Accelerator) -> tuple[Lev
     cuts: list[tuple[int, int]] = []
     for (_, access), kind in zip(inputs(schedule.mapping), schedule.operands, strict=True):
         again = _passed_again(access, outer)
+        at = len(outer) - len(again)
         passes = prod(-(-shape.extents[level.variable] // level.step) for level in again)
         panel = touched(access, whole)
         if kind in PACKED or longest not in access.names or passes < AGAIN:
             continue
         if panel > HELD * first:
-            step = int(shape.extents[longest] * HELD * first / panel)
-            cuts.append((step // steps[longest] * steps[longest], len(outer) - len(again)))
+            most = int(shape.extents[longest] * HELD * first / panel)
+            cuts.append((_even(shape.extents[longest], most, steps[longest]), at))
     if not cuts or min(cuts)[0] < max(SHORTEST, steps[longest] + 1):
         return None
     step, at = min(cuts)
@@ -63,3 +64,14 @@ def cut_near(schedule: StatementSchedule, accelerator: Accelerator) -> tuple[Lev
 def _passed_again(access: Access, outer: Sequence[Level]) -> list[Level]:
     """Return the innermost of some loops, all that do not move an access."""
     return list(takewhile(lambda level: level.variable not in access.names, outer[::-1]))
+
+
+def _even(extent: int, most: int, step: int) -> int:
+    """Return the iterations of about equal parts of at most so many, several steps at a time as far
+    as that is possible: little is left of each part then.
+    """
+    each = -(-extent // -(-extent // max(1, most)))
+    for unit in (8 * step, 4 * step, 2 * step):
+        if (rounded := -(-each // unit) * unit) <= most:
+            return rounded
+    return most // step * step

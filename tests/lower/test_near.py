@@ -7,6 +7,7 @@ import pytest
 
 from isamap.diagnostics import Source
 from isamap.ir.nodes import Kernel
+from isamap.lower import delivery
 from isamap.lower.cost import estimate
 from isamap.lower.lower import lower
 from isamap.pipeline.mapped import map_kernel
@@ -103,7 +104,9 @@ def test_loops_beside_each_other_share_a_cache() -> None:
     assert one == pytest.approx(other, rel=0.1)
 
 
-def test_caches_lose_ever_more_of_what_does_not_fit() -> None:
+def test_caches_lose_ever_more_of_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Bytes are looked at, not how much longer those take that nobody fetches ahead.
+    monkeypatch.setattr(delivery, "ALONE", 1.0)
     # A panel of so many rows of 16 columns beside 16 rows, from half of 48 KiB to more than all.
     # The second cache keeps all operands.
     schedule = parse_schedule(

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from isamap.diagnostics import Source
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.compare import compare
 from isamap.interp.inputs import random_inputs
@@ -16,6 +17,7 @@ from isamap.pipeline.result import Result
 from isamap.pipeline.source import load_hardware
 from isamap.schedule.flows import Flow
 from isamap.schedule.lines import SCARCE, paired
+from isamap.schedule.reader import parse_schedule
 from isamap.schedule.schedule import Early, Level
 from isamap.schedule.shape import block_of, read_shape
 from isamap.schedule.treatment import inputs
@@ -25,14 +27,19 @@ from isamap.text.load import parse_module
 LARGE = "M = 480, N = 480"
 
 
-def mapped(machine: Accelerator, depth: int, sizes: str = LARGE, kind: str = "f32") -> Result:
-    """A product whose factors are packed ahead."""
+def mapped(
+    machine: Accelerator, depth: int, sizes: str = LARGE, kind: str = "f32", loops: str = ""
+) -> Result:
+    """A product whose factors are packed ahead, with some loops."""
     a, b = ("A[k, i]", "B[k, j]") if kind == "f32" else ("f32(A[k, i])", "f32(B[k, j])")
     text = f"""kernel product({sizes}, K = {depth}) {{
       const A : {kind}[K, M]  const B : {kind}[K, N]  inout C : f32[M, N]
       C[i, j] += {a} * {b} }}"""
     kernel = parse_module(text).kernels[0]
-    return map_kernel(kernel, machine, Options(rewrite=()))
+    said = f"C {{\n axes i <- j\n loops {loops}\n }}" if loops else ""
+    text = f"schedule product {{\n {said}\n }}"
+    schedule = parse_schedule(Source("lines", text)) if loops else None
+    return map_kernel(kernel, machine, Options(rewrite=(), schedule=schedule))
 
 
 def asked(nodes: tuple[Node, ...]) -> list[int]:
@@ -60,7 +67,8 @@ def test_what_is_left_over_is_computed_too(depth: int) -> None:
     small = {"l1": 4 << 10, "l2": 8 << 10}
     storages = (replace(s, size=small.get(s.name, s.size)) for s in machine.storages)
     machine = replace(machine, storages=tuple(storages))
-    result = mapped(machine, depth, "M = 16, N = 24")
+    # Of an odd depth the rules take single iterations.
+    result = mapped(machine, depth, "M = 16, N = 24", loops="i/4, k/2" if depth % 2 else "")
     (own,) = result.schedule.statements
     assert block_of(read_shape(own.mapping), own.levels)["k"] == 2
     arrays = random_inputs(result.kernel, {}, seed=1)

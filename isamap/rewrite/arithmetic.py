@@ -18,7 +18,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from isamap.ir.dtype import DType
-from isamap.ir.literal import exact
+from isamap.ir.literal import LiteralFault, canonical, exact, value
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Op, Reduce
 from isamap.ir.printer import print_expr
 from isamap.solver.lemma import Lemma
@@ -93,6 +93,15 @@ def has_floats(expr: Expr) -> bool:
     return expr.dtype.is_float or any(map(has_floats, args))
 
 
+def _exact(given: Literal, dtype: DType) -> Literal | None:
+    """Return a literal of another type with the very value of one; None if it has none."""
+    try:
+        found = Literal(canonical(given.text, dtype), dtype)
+    except LiteralFault:
+        return None
+    return found if value(found) == value(given) else None
+
+
 @dataclass(slots=True)
 class Terms:
     """Terms of expressions under one model, and what they need declared."""
@@ -114,6 +123,8 @@ class Terms:
                 return self._literal(expr)
             case Access() | Coordinate() | Reduce():
                 return self._element(print_expr(expr), expr.dtype)
+            case Op("cast", (Literal() as given,), dtype) if same := _exact(given, dtype):
+                return self._literal(same)
             case Op(op, args, dtype):
                 terms = [self.of(arg) for arg in args]
                 known = self._operation(op, terms, [arg.dtype for arg in args], dtype)

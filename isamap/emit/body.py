@@ -74,6 +74,8 @@ class Body:
     def write(self) -> None:
         """Add what executes the function's nodes."""
         self.put(*self.turns.declarations(), *self.waiting.declarations())
+        if self.together is not None and not self.together.may_come_late(self.own):
+            self.put("isamap_meet_all(threads);")
         self._inside(self.own, self.env, self.together)
         self.put(*self.settle)
 

@@ -1,9 +1,11 @@
 /* Threads that share the work of a call.  They are started by the first call that wants them, wait
    for the next one by spinning for a moment, then asleep, and end with the program or the library.
    Calls at once from several threads are right: all but one of them compute alone.
-   Other programs may have a worker's processor: nobody waits for one that has not begun, and one
-   that was interrupted goes on on the caller's.
-   GCC needs -fno-predictive-commoning: see the description of the machine. */
+   Other programs may have a worker's processor: nobody waits for one that has not begun, which may
+   begin later, and one that was interrupted goes on on the caller's.
+   GCC needs -fno-predictive-commoning: see the description of the machine.
+
+   A thread counts in ``loops`` the shared loops that it has come by, and how often it has met others. */
 typedef void isamap_share(const void *call, uint64_t *loops, int thread, int threads);
 
 /* A thread at a shared loop: the iterations that it has taken last, and where it looks for more. */
@@ -40,11 +42,13 @@ enum {
 };
 
 /* A call's crew in one number: how many threads are in it, how many of them wait for the others,
-   whether it is too late to come, and the call's own number. */
+   whether it is too late to come, how often they have met, and the call's own number. */
 #define ISAMAP_IN ((uint64_t)1)
 #define ISAMAP_HERE ((uint64_t)1 << 10)
 #define ISAMAP_LATE ((uint64_t)1 << 20)
-#define ISAMAP_CREW(round) ((round) / 512 << 21)
+#define ISAMAP_MET ((uint64_t)1 << 21)
+#define ISAMAP_MEETINGS ((uint64_t)1 << 20) /* after as many it is too late */
+#define ISAMAP_CREW(round) ((uint64_t)(round) / 512 << 41)
 
 static struct {
     /* Written between calls. */
@@ -67,7 +71,6 @@ static struct {
     int asleep;
     int busy __attribute__((aligned(64)));
     uint64_t crew __attribute__((aligned(64)));
-    uint64_t met __attribute__((aligned(64))); /* how often the threads of a call have met */
 } isamap_team = {.lock = PTHREAD_MUTEX_INITIALIZER, .woken = PTHREAD_COND_INITIALIZER};
 
 /* Of each thread's part of a loop the units that are taken; times ISAMAP_UNITS, the loop. */
@@ -157,11 +160,11 @@ static inline void isamap_look_later(int *looks)
         sched_yield();
 }
 
-/* Returns when some bits of a number are as wanted; the caller fetches workers meanwhile. */
-static void isamap_await(const uint64_t *number, uint64_t bits, uint64_t wanted)
+/* Returns when some bits of the crew's number are as wanted; the caller fetches workers meanwhile. */
+static void isamap_await(uint64_t bits, uint64_t wanted)
 {
     int looks = 0;
-    while ((__atomic_load_n(number, __ATOMIC_ACQUIRE) & bits) != wanted) {
+    while ((__atomic_load_n(&isamap_team.crew, __ATOMIC_ACQUIRE) & bits) != wanted) {
         isamap_look_later(&looks);
         if (looks < ISAMAP_SPINS + ISAMAP_YIELDS) continue;
         looks = ISAMAP_SPINS;
@@ -169,31 +172,32 @@ static void isamap_await(const uint64_t *number, uint64_t bits, uint64_t wanted)
     }
 }
 
-/* Returns when all threads that are in the call are here.  For others it is too late to come then:
-   what they would have read before may be written over. */
-static inline void isamap_meet(int threads)
+/* Returns when all threads that are in the call are here, or have been before this one came; with
+   ``least`` when there are as many of them. */
+static inline void isamap_wait(uint64_t *loops, uint64_t least)
 {
-    if (threads == 1) return;
-    const uint64_t met = __atomic_load_n(&isamap_team.met, __ATOMIC_RELAXED);
+    const uint64_t number = ++loops[1];
     uint64_t seen = __atomic_load_n(&isamap_team.crew, __ATOMIC_RELAXED), next;
     int is_last;
     do {
         const uint64_t here = seen % ISAMAP_LATE / ISAMAP_HERE;
-        is_last = here + 1 == seen % ISAMAP_HERE;
-        next = is_last ? (seen - here * ISAMAP_HERE) | ISAMAP_LATE : seen + ISAMAP_HERE;
+        const uint64_t met = seen / ISAMAP_MET % ISAMAP_MEETINGS;
+        if (met >= number) return;
+        is_last = here + 1 >= seen % ISAMAP_HERE && here + 1 >= least;
+        next = is_last ? seen - here * ISAMAP_HERE + ISAMAP_MET : seen + ISAMAP_HERE;
+        if (is_last && met == ISAMAP_MEETINGS - 1)
+            next = (next - ISAMAP_MEETINGS * ISAMAP_MET) | ISAMAP_LATE;
     } while (!__atomic_compare_exchange_n(&isamap_team.crew, &seen, next, 1, __ATOMIC_ACQ_REL,
                                           __ATOMIC_RELAXED));
-    if (is_last)
-        __atomic_store_n(&isamap_team.met, met + 1, __ATOMIC_RELEASE);
-    else
-        isamap_await(&isamap_team.met, UINT64_MAX, met + 1);
+    if (!is_last)
+        isamap_await((ISAMAP_MEETINGS - 1) * ISAMAP_MET, number % ISAMAP_MEETINGS * ISAMAP_MET);
 }
 
 /* Has a worker take part in the call of a round; returns whether it does: not if it is too late. */
 static int isamap_join(uint64_t round)
 {
     uint64_t seen = __atomic_load_n(&isamap_team.crew, __ATOMIC_RELAXED);
-    while (seen / ISAMAP_LATE == ISAMAP_CREW(round) / ISAMAP_LATE)
+    while (!(seen & ISAMAP_LATE) && seen / ISAMAP_CREW(512) == ISAMAP_CREW(round) / ISAMAP_CREW(512))
         if (__atomic_compare_exchange_n(&isamap_team.crew, &seen, seen + ISAMAP_IN, 1,
                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return 1;
@@ -236,8 +240,8 @@ static void *isamap_work(void *number)
         const int threads = (int)(seen % 512);
         if (threads == ISAMAP_END) return NULL;
         if (thread >= threads || !isamap_join(seen)) continue; /* the next call may be on its way */
-        uint64_t loops = isamap_team.loops;
-        isamap_team.share(isamap_team.call, &loops, thread, threads);
+        uint64_t loops[] = {isamap_team.loops, 0};
+        isamap_team.share(isamap_team.call, loops, thread, threads);
         __atomic_sub_fetch(&isamap_team.crew, ISAMAP_IN, __ATOMIC_RELEASE);
         if (__atomic_load_n(&isamap_team.fetched, __ATOMIC_RELAXED)) sched_yield();
     }
@@ -297,9 +301,9 @@ static int isamap_start(int threads)
 /* Has ``share`` executed by as many threads, this one among them, and returns when all are done. */
 static void isamap_together(isamap_share *share, const void *call, int threads)
 {
-    uint64_t loops = 0;
+    uint64_t loops[] = {0, 0};
     if (threads <= 1 || __atomic_exchange_n(&isamap_team.busy, 1, __ATOMIC_ACQUIRE)) {
-        share(call, &loops, 0, 1);
+        share(call, loops, 0, 1);
         return;
     }
     threads = isamap_start(threads < ISAMAP_MOST ? threads : ISAMAP_MOST);
@@ -312,13 +316,13 @@ static void isamap_together(isamap_share *share, const void *call, int threads)
         __atomic_store_n(&isamap_team.crew, ISAMAP_CREW(round) + ISAMAP_IN, __ATOMIC_RELEASE);
         isamap_begin(round);
     }
-    loops = isamap_team.loops;
-    share(call, &loops, 0, threads);
+    loops[0] = isamap_team.loops;
+    share(call, loops, 0, threads);
     if (threads > 1) {
         __atomic_fetch_or(&isamap_team.crew, ISAMAP_LATE, __ATOMIC_RELAXED);
-        isamap_await(&isamap_team.crew, ISAMAP_HERE - 1, ISAMAP_IN);
+        isamap_await(ISAMAP_HERE - 1, ISAMAP_IN);
     }
-    isamap_team.loops = loops;
+    isamap_team.loops = loops[0];
     __atomic_store_n(&isamap_team.busy, 0, __ATOMIC_RELEASE);
 }
 
@@ -331,7 +335,7 @@ __attribute__((destructor)) static void isamap_end(void)
     __atomic_store_n(&isamap_team.busy, 0, __ATOMIC_RELEASE);
 }
 #else
-static inline void isamap_meet(int threads) { (void)threads; }
+static inline void isamap_wait(uint64_t *loops, uint64_t least) { (void)loops, (void)least; }
 
 static inline int isamap_take(struct isamap_turn *turn)
 {
@@ -341,8 +345,13 @@ static inline int isamap_take(struct isamap_turn *turn)
 
 static void isamap_together(isamap_share *share, const void *call, int threads)
 {
-    uint64_t loops = 0;
+    uint64_t loops[] = {0, 0};
     (void)threads;
-    share(call, &loops, 0, 1);
+    share(call, loops, 0, 1);
 }
 #endif
+
+/* Where one thread touches what another one wrote they meet: those that are in the call, or all. */
+#define isamap_meet(threads) ((threads) > 1 ? isamap_wait(loops, 1) : (void)0)
+#define isamap_meet_all(threads) ((threads) > 1 ? isamap_wait(loops, (uint64_t)(threads)) : (void)0)
+

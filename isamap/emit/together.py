@@ -5,7 +5,7 @@ outside of these and writes to memory is left to the first thread.  Between node
 writes an array that the other touches they meet.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from isamap.emit.liveness import calls
@@ -73,6 +73,28 @@ class Together:
         """Return whether what one writes the other touches, so that threads meet in between."""
         return bool(one.writes & (other.reads | other.writes) or one.reads & other.writes)
 
+    def may_come_late(self, nodes: tuple[Node, ...]) -> bool:
+        """Return whether a thread may begin a function when others are past some of it.
+
+        It finds the iterations taken and goes by where they met; but what every thread executes
+        for itself must not read what the function has written over meanwhile.
+        """
+        written = self.touched(*nodes).writes
+        return not any(self.touched(node).reads & written for node in self._for_itself(nodes))
+
+    def _for_itself(self, nodes: tuple[Node, ...]) -> Iterator[Node]:
+        """Yield what every thread executes."""
+        for node in nodes:
+            if not self.is_shared(node):
+                if not self.is_alone(node):
+                    yield node
+                continue
+            match node:
+                case Loop(body=body, parallel=False) | Scope(body=body):
+                    yield from self._for_itself(body)
+                case Guard(_, body, otherwise):
+                    yield from self._for_itself((*body, *otherwise))
+
     def _any_shared(self, nodes: tuple[Node, ...]) -> bool:
         apart = [node for node in nodes if not self.is_shared(node)]
         is_mixed = any(self.is_alone(node) and self._sets_registers(node) for node in apart)
@@ -130,6 +152,10 @@ class InStep(Together):
         """Return whether a node is the first thread's: it does nothing on scratchpads, and says
         nothing of the units and states that each thread has."""
         return not self._has_step(node) and not isinstance(node, Token | Setting)
+
+    def may_come_late(self, nodes: tuple[Node, ...]) -> bool:
+        """Return True: the description's own text has all cores begin at once."""
+        return True
 
     def _has_step(self, node: Node) -> bool:
         return any(

@@ -47,6 +47,13 @@ def test_what_one_thread_writes_another_one_reads_next(
             np.testing.assert_array_equal(got[name], array, err_msg=name)
 
 
+def test_threads_begin_at_once_where_each_reads_what_others_write_over() -> None:
+    # Of stages, all threads read the last element of Y, which the next round changes.
+    assert "isamap_meet_all(threads);" in emitted(stages()).text.split("_part(")[1]
+    for made in (gemm(parallel=True), reversal()):
+        assert "isamap_meet_all(threads);" not in emitted(made).text
+
+
 def test_a_register_that_goes_with_memory_keeps_its_loops_on_one_thread() -> None:
     # One instruction between the loops would leave the other threads without its register.
     r, i = Register("r", "raw", DTYPES["s32"], ()), var("i")
@@ -206,15 +213,27 @@ static void alone(const void *call, uint64_t *loops, int thread, int threads)
 {{
     (void)call;
     assert(thread == 0 && threads == 2);
-    assert(isamap_join(isamap_team.round));
     assert(!isamap_join(isamap_team.round - 512));
-    __atomic_sub_fetch(&isamap_team.crew, ISAMAP_IN, __ATOMIC_RELEASE);
     pass(loops, thread, threads, 0);
     isamap_meet(threads);
-    assert(!isamap_join(isamap_team.round));
     pass(loops, thread, threads, 1);
-    uint64_t late = isamap_team.loops;
-    pass(&late, 1, threads, 0);
+    /* The other one comes late, finds nothing to do, and is waited for from now on. */
+    assert(isamap_join(isamap_team.round));
+    uint64_t others[] = {{isamap_team.loops, 0}};
+    pass(others, 1, threads, 0);
+    uint64_t *own = loops;
+    loops = others;
+    isamap_meet(threads); /* where the first one was alone */
+    pass(others, 1, threads, 1);
+    loops = own;
+    assert(isamap_team.crew % ISAMAP_LATE == 2 * ISAMAP_IN);
+    __atomic_fetch_add(&isamap_team.crew, ISAMAP_HERE, __ATOMIC_RELEASE); /* it waits */
+    isamap_meet(threads);
+    assert(isamap_team.crew % ISAMAP_LATE == 2 * ISAMAP_IN);
+    __atomic_sub_fetch(&isamap_team.crew, ISAMAP_IN, __ATOMIC_RELEASE);
+    /* There may be more meetings than the crew's number has room for. */
+    while (loops[1] < ISAMAP_MEETINGS + 5) isamap_meet(threads);
+    assert(!isamap_join(isamap_team.round));
 }}
 static int moved;
 static void sleeps(const void *call, uint64_t *loops, int thread, int threads)

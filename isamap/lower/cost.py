@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, prod
 
-from isamap.hw.accelerator import Accelerator, Entry
+from isamap.hw.accelerator import LINE, Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
 from isamap.lower.columns import first_cache
@@ -417,10 +417,15 @@ class _Walk:
             counts = [self._known(extent, call) for extent in operand.shape]
             pitches = [self._known(p, call) for p in operand.strides or row_major(operand.shape)]
             span = 1 + sum((n - 1) * abs(p) for n, p in zip(counts, pitches, strict=True))
-            elements = max(1, prod(counts))
-            stretch = 1
+            # What lies between elements less than a line apart comes with them.
+            near = max(1, LINE // self.bytes[place.buffer])
+            elements = stretch = 1
             for pitch, n in sorted((abs(p), n) for n, p in zip(counts, pitches, strict=True)):
-                stretch += pitch * (n - 1) if pitch <= stretch else 0
+                if pitch <= stretch or stretch < pitch < near:
+                    stretch += pitch * (n - 1)
+                    elements = stretch
+                else:
+                    elements *= n
             names = {c for c, _ in loops}
             strides = self._strides(place.offset, loops)
             rest = int(self.value(place.offset.substitute(dict.fromkeys(names, 0))))

@@ -117,17 +117,15 @@ static int isamap_take(struct isamap_turn *turn)
     return 0;
 }
 
+#ifdef __linux__
 /* Nanoseconds that a worker has run, -1 where nobody knows. */
 static int64_t isamap_ran(int worker)
 {
-#ifdef __linux__
     clockid_t clock;
     struct timespec time;
     if (pthread_getcpuclockid(isamap_team.workers[worker], &clock) == 0 &&
         clock_gettime(clock, &time) == 0)
         return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-#endif
-    (void)worker;
     return -1;
 }
 
@@ -135,7 +133,6 @@ static int64_t isamap_ran(int worker)
    has nothing to do: theirs may be another program's for milliseconds. */
 static void isamap_fetch(void)
 {
-#ifdef __linux__
     cpu_set_t here;
     const int processor = sched_getcpu();
     if (processor < 0) return;
@@ -148,8 +145,10 @@ static void isamap_fetch(void)
         __atomic_store_n(&isamap_team.fetched, 1, __ATOMIC_RELAXED);
         pthread_setaffinity_np(isamap_team.workers[n], sizeof here, &here);
     }
-#endif
 }
+#else
+static void isamap_fetch(void) {}
+#endif
 
 /* Looks again later: soon at first, then when others on this core have had their turn. */
 static inline void isamap_look_later(int *looks)
@@ -258,7 +257,8 @@ static void isamap_forked(void)
 }
 
 /* Keeps the workers off the caller's processor, where there are enough of them: a scheduler that
-   finds others busy puts a worker there, and one then spins for the other. */
+   finds others busy puts a worker there, and one then spins for the other.  Where there are not,
+   those that were fetched may go where they like again. */
 static void isamap_keep_apart(int threads)
 {
 #ifdef __linux__
@@ -269,8 +269,10 @@ static void isamap_keep_apart(int threads)
     isamap_team.caller = caller;
     isamap_team.kept = isamap_team.size;
     if (caller < 1 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-    if (CPU_COUNT(&allowed) < threads) return;
-    CPU_CLR(caller - 1, &allowed);
+    if (CPU_COUNT(&allowed) >= threads)
+        CPU_CLR(caller - 1, &allowed);
+    else if (!fetched)
+        return;
     for (int n = 0; n < isamap_team.size; ++n)
         pthread_setaffinity_np(isamap_team.workers[n], sizeof allowed, &allowed);
 #else

@@ -181,11 +181,17 @@ int main(int n, char **given)
 """
 
 
-def test_each_iteration_is_taken_once(tmp_path: Path) -> None:
-    source, program = tmp_path / "taking.c", tmp_path / "taking"
-    source.write_text(TAKING.format(team=TEAM))
+def built(text: str, folder: Path) -> Path:
+    """Compile a program around the runtime and return where it is."""
+    source, program = folder / "team.c", folder / "team"
+    source.write_text(text.format(team=TEAM))
     command = ["gcc", "-D_GNU_SOURCE", "-pthread", str(source), "-o", str(program)]
     subprocess.run(command, check=True, capture_output=True)
+    return program
+
+
+def test_each_iteration_is_taken_once(tmp_path: Path) -> None:
+    program = built(TAKING, tmp_path)
     for seed in range(200):
         done = subprocess.run([program, str(seed)], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout.strip()) == (0, "done"), (seed, done.stderr)
@@ -249,16 +255,27 @@ static void sleeps(const void *call, uint64_t *loops, int thread, int threads)
         moved = __atomic_load_n(&isamap_team.fetched, __ATOMIC_RELAXED) && CPU_COUNT(&allowed) == 1;
     }}
 }}
+static void nothing(const void *call, uint64_t *loops, int thread, int threads)
+{{
+    (void)call, (void)loops, (void)thread, (void)threads;
+}}
 int main(void)
 {{
+    cpu_set_t allowed, own;
+    assert(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
     isamap_team.size = 1;
     isamap_team.workers[0] = pthread_self();
     isamap_together(alone, NULL, 2);
     assert(!isamap_join(isamap_team.round));
     for (int i = 0; i < 100; ++i) assert(taken[0][i] == 1 && taken[1][i] == 1);
     isamap_team.size = 0;
+    sched_setaffinity(0, sizeof allowed, &allowed); /* it took this thread for its worker */
     isamap_together(sleeps, NULL, 2);
     assert(moved);
+    /* With fewer processors than threads a worker may be on any of them in the next call. */
+    isamap_together(nothing, NULL, CPU_COUNT(&allowed) + 1);
+    pthread_getaffinity_np(isamap_team.workers[0], sizeof own, &own);
+    assert(CPU_EQUAL(&own, &allowed));
     puts("done");
     return 0;
 }}
@@ -267,10 +284,7 @@ int main(void)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are brought elsewhere on Linux only")
 def test_a_call_does_not_wait_for_workers_that_others_keep_from_running(tmp_path: Path) -> None:
-    source, program = tmp_path / "late.c", tmp_path / "late"
-    source.write_text(LATE.format(team=TEAM))
-    command = ["gcc", "-D_GNU_SOURCE", "-pthread", str(source), "-o", str(program)]
-    subprocess.run(command, check=True, capture_output=True)
+    program = built(LATE, tmp_path)
     for _ in range(20):
         done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import var
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal, Statement
+from isamap.ir.printer import print_expr
 from isamap.ir.statements import accesses
 from isamap.lower.blocks import check_scatter, innermost_last, register_block, target_variables
 from isamap.lower.context import Context
@@ -18,6 +19,7 @@ from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.layout import (
     PlacedDigit,
     direct,
+    lying,
 )
 from isamap.mapping.fragments.steps import FromImmediate, FromMemory, Source, Step, Store
 from isamap.mapping.fragments.unreachable import missing
@@ -125,18 +127,17 @@ class StatementLowering:
         return step
 
     def _memory_input(self, operand: str, expr: Expr, wanted: Fragment) -> RootInput:
-        if not isinstance(expr, Access):
-            raise bad(f"operand '{operand}' of {self.needle.name} must be an access")
-        reference = self.references[operand][expr]
-        found = None
-        if not reference.guards:
-            found = self._fit(operand, wanted, reference, storing=False)
-        if found is None:
-            raise bad(
-                f"{expr.buffer} does not lie as operand '{operand}' wants it: "
-                + self._misfit(operand, wanted, reference)
-            )
-        return RootInput(FromMemory(reference), found)
+        places = lying(expr, wanted, self.references[operand])
+        for place in places:
+            found = None if place.guards else self._fit(operand, wanted, place, storing=False)
+            if found is not None:
+                return RootInput(FromMemory(place), found)
+        if not places:
+            raise bad(f"operand '{operand}' of {self.needle.name} must be in memory")
+        raise bad(
+            f"{print_expr(expr)} does not lie as operand '{operand}' wants it: "
+            + self._misfit(operand, wanted, places[0])
+        )
 
     def _misfit(self, operand: str, wanted: Fragment, reference: Reference) -> str:
         if reference.guards:

@@ -10,9 +10,9 @@ from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index, const
 from isamap.ir.nodes import Access, Buffer, Expr, Literal, Permissions
 from isamap.ir.printer import print_expr
-from isamap.mapping.fragments.fit import fit, fit_or_why
+from isamap.mapping.fragments.fit import Fit, fit_or_why
 from isamap.mapping.fragments.fragment import Aside, Fragment, Reference
-from isamap.mapping.fragments.layout import PackedLayout, direct, padded
+from isamap.mapping.fragments.layout import PackedLayout, direct, lying, padded
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.fragments.steps import Step
 from isamap.mapping.fragments.unreachable import missing
@@ -183,16 +183,20 @@ class Treatments:
             return f"{print_expr(expr)} is no constant, and it lies in {wanted.storage}"
         if not self.producers.is_memory(wanted.storage):
             return missing(self.producers, expr, wanted, references)
-        if not isinstance(expr, Access):
+        places = lying(expr, wanted, references)
+        if not places:
             return f"it reads memory, where {print_expr(expr)} is not"
-        if references[expr].guards:
+        if places[0].guards:
             return f"it reads memory, and {print_expr(expr)} leaves its buffer"
-        entry = self.mapping.matching.needle.entry
-        access, axes = taken_access(self.mapping.matching, operand)
-        declared = self.mapping.matching.needle.operand(operand)
-        filler = self.fillers.get(operand)
-        why = fit_or_why(entry, declared, access, axes, wanted, references[expr], filler)
+        why = self._fit_or_why(operand, wanted, places[0])
         return why if isinstance(why, str) else ""
+
+    def _fit_or_why(self, operand: str, wanted: Fragment, place: Reference) -> Fit | str:
+        """Return how an operand in memory takes what lies at a place, or why it does not."""
+        matching, filler = self.mapping.matching, self.fillers.get(operand)
+        access, axes = taken_access(matching, operand)
+        declared, entry = matching.needle.operand(operand), matching.needle.entry
+        return fit_or_why(entry, declared, access, axes, wanted, place, filler)
 
     def own_cost(self, operand: str, kinds: tuple[Treatment, ...]) -> float:
         """Return the cycles of one fragment under treatments that :meth:`feasible` gave."""
@@ -301,17 +305,14 @@ class Treatments:
         self, operand: str, wanted: Fragment, references: Dict[Access, Reference]
     ) -> float | None:
         expr = self.mapping.matching.bound(operand)
-        entry = self.mapping.matching.needle.entry
         if self.producers.is_immediate(wanted.storage):
             return 0.0 if isinstance(expr, Literal) and not wanted.shape else None
         if self.producers.is_memory(wanted.storage):
-            if not isinstance(expr, Access) or references[expr].guards:
-                return None
-            access, axes = taken_access(self.mapping.matching, operand)
-            declared = self.mapping.matching.needle.operand(operand)
-            filler = self.fillers.get(operand)
-            fits = fit(entry, declared, access, axes, wanted, references[expr], filler)
-            return None if fits is None else 0.0
+            for place in lying(expr, wanted, references):
+                found = None if place.guards else self._fit_or_why(operand, wanted, place)
+                if isinstance(found, Fit):
+                    return 0.0
+            return None
         step = self.producers.make(expr, wanted, references)
         return None if step is None else float(step.cost)
 

@@ -128,6 +128,7 @@ class _Account:
         self.sites: dict[int, _Site] = {}
         self.moved: dict[tuple[str, int], tuple[tuple[str, int], ...]] = {}
         self.storages = {s.name: s for s in accelerator.storages}
+        self.cached = any(s.kind == "cache" for s in accelerator.storages)
         self.conflicts = 0
         self.settings: Counter[str] = Counter()
 
@@ -213,17 +214,21 @@ def _ports(call: Call, entry: Entry, plan: Plan, account: _Account) -> list[tupl
     places = [place for _, place in call.operands]
     if not any(isinstance(place, Window) for place in places):
         return []
-    found = []
+    found: list[tuple[str, int]] = []
     for name, place in call.operands:
-        if not isinstance(place, Register):
+        operand, footprint = entry.instruction.operand(name), plan.footprints[name]
+        reads, writes = (len(e) * operand.dtype.bytes for e in (footprint.reads, footprint.writes))
+        if isinstance(place, Register):  # what a movement reads in memory is written here
+            storage = account.storages[place.storage]
+            reads, writes = writes, reads if operand.role == "in" else 0
+        elif account.cached or operand.storage is None:
             continue
-        operand, storage = entry.instruction.operand(name), account.storages[place.storage]
-        size = len(plan.footprints[name].writes) * operand.dtype.bytes
-        if operand.role in ("out", "inout") and storage.read is not None:
-            found.append((f"{storage.name} read", size))
-        size = len(plan.footprints[name].reads) * operand.dtype.bytes
-        if operand.role == "in" and storage.write is not None:
-            found.append((f"{storage.name} write", size))
+        else:
+            storage = account.storages[operand.storage]
+        if reads and storage.read is not None:
+            found.append((f"{storage.name} read", reads))
+        if writes and storage.write is not None:
+            found.append((f"{storage.name} write", writes))
     return found
 
 

@@ -71,3 +71,36 @@ def test_without_a_load_the_reason_is_told(tmp_path: Path) -> None:
         map_kernel(kernel(PRODUCT), hardware, Options(instruction="mac"))
     notes = [note.message for note in error.value.diagnostics[0].notes]
     assert "mac: no instruction sets a register of w to 0.0, or loads one" in notes
+
+
+IN_MEMORY = """
+instruction times {
+  in a : f32[4] @ memory    in b : f32[4] @ memory    out c : f32[4] @ memory
+  c[i] = a[i] * b[i]
+}
+instruction plus {
+  in a : f32[4] @ memory    in b : f32[STEP] @ memory    out c : f32[4] @ memory
+  c[i] = a[i] + b[AT]
+}
+instruction larger {
+  in a : f32[4] @ memory    in b : f32[4] @ memory    out c : f32[4] @ memory
+  c[i] = max(a[i], b[i])
+}
+"""
+LINE = """
+kernel line(N = 11) {
+  in X : f32[N]    out Y : f32[N]
+  Y[n] = max(X[n] * 2.5 + 3.0, 0.5)
+}
+"""
+
+
+@pytest.mark.parametrize(("step", "at", "count"), [("4", "i", 4), ("1", "0", 1)])
+@pytest.mark.parametrize("extent", [11, 12])
+def test_instructions_that_compute_in_memory_find_constants_there(
+    step: str, at: str, count: int, extent: int, tmp_path: Path
+) -> None:
+    text = IN_MEMORY.replace("STEP", step).replace("AT", at)
+    result = simulate(kernel(LINE.replace("11", str(extent))), machine(tmp_path, text))
+    assert sorted(tables(result)) == sorted([(4, "2.5"), (count, "3.0"), (4, "0.5")])
+    assert all(claim.verdict != "refuted" for claim in prove_result(result).claims)

@@ -89,6 +89,22 @@ def test_movements_take_the_ports_of_their_storage() -> None:
     assert result.peak == {"spm": 256}
 
 
+def test_without_caches_movements_take_the_memory_too() -> None:
+    drain = Call("drain", (("t", TILE), ("m", Window("Y", const(0)))))
+    found = lowered(
+        [array("X", "in", 64), array("Y", "out", 64)], [Scope((TILE,), (fetch(8), drain))]
+    )
+    *others, memory = machine().storages
+    assert memory.name == "memory"
+    slow = replace(machine(), storages=(*others, replace(memory, read=Fraction(2), write=None)))
+    placed = place_fragments(found, slow)
+    assert simulate(placed, slow, {"X": X}).busy["memory read"] == Fraction(64 * 4, 2)
+    assert simulate(placed, slow, {"X": X}).cycles == 128 + 1
+    cache = replace(memory, name="l1", kind="cache")
+    cached = replace(slow, storages=(*slow.storages, cache))
+    assert "memory read" not in simulate(placed, cached, {"X": X}).busy
+
+
 def tiles(count: int, *body: Node) -> LoweredKernel:
     names = tuple(Register(f"t{n}", "spm", F32, (8, 8)) for n in range(count))
     uses = tuple(

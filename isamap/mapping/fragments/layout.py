@@ -26,8 +26,8 @@ from isamap.ir.index import (
     total,
     var,
 )
-from isamap.ir.nodes import Access, Buffer, Literal
-from isamap.mapping.fragments.fragment import Reference
+from isamap.ir.nodes import Access, Buffer, Expr, Literal
+from isamap.mapping.fragments.fragment import Fragment, Reference
 
 
 def whole_alignment(size: int) -> int:
@@ -140,6 +140,33 @@ class PackedLayout:
             alignment=whole_alignment(size),
             repeated=frozenset(d for d, n in enumerate(self.taken) if n != self.shape[d]),
         )
+
+
+def lying(
+    expr: Expr,
+    fragment: Fragment,
+    places: Mapping[Access, Reference | Fragment],
+    tables: bool = True,
+) -> tuple[Reference, ...]:
+    """Return where the elements of a fragment may be read in memory, a constant's in ``tables``."""
+    if isinstance(expr, Literal) and tables:
+        return tabled(expr, fragment)
+    place = places.get(expr) if isinstance(expr, Access) else None
+    return (place,) if isinstance(place, Reference) else ()
+
+
+def tabled(literal: Literal, fragment: Fragment) -> tuple[Reference, ...]:
+    """Return the tables in which all elements of a fragment are found that are one number.
+
+    They have as many as the fragment, or one for all; there are none where dead elements must hold
+    another number.
+    """
+    if fragment.filler != literal and any(fragment.has_dead(d) for d in fragment.filled):
+        return ()
+    size = literal.dtype.bytes * prod(fragment.shape)
+    aligned = whole_alignment(size)
+    whole = Reference("", const(0), dense=fragment.shape, alignment=aligned, same=literal)
+    return whole, Reference("", const(0), same=literal)
 
 
 def direct(

@@ -9,17 +9,16 @@ the wanted elements?
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
-from math import prod
 from typing import TypeAlias, TypeVar
 
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.index import Index, const
+from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op
 from isamap.ir.statements import accesses, names
 from isamap.mapping.fragments.cut import cut_out, guards_of, laid_out
 from isamap.mapping.fragments.fit import fit
 from isamap.mapping.fragments.fragment import Fragment, Reference
-from isamap.mapping.fragments.layout import whole_alignment
+from isamap.mapping.fragments.layout import lying
 from isamap.mapping.fragments.producer import (
     MEMORY_KINDS,
     Kind,
@@ -259,7 +258,7 @@ class Producers:
                 inputs.append((name, FromImmediate(expr)))
             elif self.is_memory(operand.storage):
                 filler = self.filler(producer, fragment)
-                for reference in _lying(expr, fragment, known.places, tables):
+                for reference in lying(expr, fragment, known.places, tables):
                     found = fit(entry, operand, access, producer.axes, fragment, reference, filler)
                     if found is not None:
                         break
@@ -392,24 +391,6 @@ class Producers:
             return None
         bare = Fragment(fragment.storage, fragment.dtype, fragment.shape, fragment.dims)
         return self.make(value, bare, {})
-
-
-def _lying(expr: Expr, fragment: Fragment, places: Places, tables: bool) -> tuple[Reference, ...]:
-    """Return where the elements of a fragment may be read in memory.
-
-    Those of a constant, in ``tables``, are as many as the fragment has, or one for all.
-    """
-    if isinstance(expr, Literal) and tables:
-        dead = any(fragment.has_dead(d) for d in fragment.filled)
-        if dead and fragment.filler != expr:
-            return ()
-        size = expr.dtype.bytes * prod(fragment.shape)
-        whole = Reference(
-            "", const(0), dense=fragment.shape, alignment=whole_alignment(size), same=expr
-        )
-        return whole, Reference("", const(0), same=expr)
-    place = places.get(expr) if isinstance(expr, Access) else None
-    return (place,) if isinstance(place, Reference) else ()
 
 
 def _lies_in(place: Reference | Fragment | None, wanted: Fragment) -> bool:

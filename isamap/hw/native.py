@@ -98,17 +98,19 @@ def remedy(accelerator: Accelerator) -> str:
 def best_shipped() -> str:
     """Return the shipped description that uses the most features of this CPU.
 
-    Of several the one whose figures are of CPUs of its vendor.
+    Of several the one whose figures are of CPUs of its vendor, and of such that lack what it lacks.
     """
     present, vendor = cpu_features(), cpu_vendor()
-    best, most = "portable_c", (-1, False)
+    best, most = "portable_c", (-1, False, -1)
     for name in shipped_names():
         chain = _chain(name)
         features, made_by = chain[0].get("features", []), chain[0].get("vendor")
+        lacks = chain[0].get("lacks", [])
         # A description without a toolchain of its own inherits one, or is simulated only.
         compiles = ("toolchain" in chain[0] or made_by) and not _runs_elsewhere(chain)
         fits = present.issuperset(features) and made_by in (None, vendor)
-        if compiles and fits and (uses := (len(features), made_by is not None)) > most:
+        uses = (len(features), made_by is not None, len(lacks))
+        if compiles and fits and present.isdisjoint(lacks) and uses > most:
             best, most = name, uses
     return best
 

@@ -474,6 +474,11 @@ class DescriptionModel(Model):
         description="who made the CPUs that the figures are of (vendor_id of /proc/cpuinfo): it is "
         "'native' on no others, though its code runs there, too",
     )
+    lacks: Words = Field(
+        (),
+        description="CPU features (/proc/cpuinfo) that CPUs do not have that the figures are of: it "
+        "is 'native' on none that has one",
+    )
     parameters: dict[Name, ParameterModel] = Field(
         default_factory=dict,
         description="numbers chosen when it is loaded: factors in numbers, {NAME} in texts",

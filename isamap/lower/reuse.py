@@ -1,5 +1,6 @@
 """What comes into a cache under loops: what of it is still there when it is used again."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -46,6 +47,7 @@ class Reuse:
         first: Storage | None = None,
     ) -> None:
         self.sites = tuple(sites)
+        self.apart = _apart(self.sites, bytes_)
         self.bytes = bytes_
         self.sizes = sizes
         self.own = own
@@ -61,7 +63,8 @@ class Reuse:
         """Return what passes into a cache of ``capacity`` (None: into registers) for each outermost
         loop."""
         groups: dict[tuple[tuple[str, float], ...], list[Site]] = {}
-        for site in self.sites:
+        sites = self.sites if capacity is None else self.apart
+        for site in sites:
             if not self._stays_inside(site.array, capacity):
                 groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
         beside: dict[str, list[tuple[tuple[str, float], ...]]] = {}
@@ -70,7 +73,7 @@ class Reuse:
         amount: dict[str, Coming] = {}
         for outermost, several in beside.items():
             alone = Coming()
-            every = [s for s in self.sites if _outermost(s) == outermost]
+            every = [s for s in sites if _outermost(s) == outermost]
             for loops in several:
                 alone += self._alone(len(loops), groups[loops], every, capacity)
             if outermost != OUTSIDE and len(several) > 1 and capacity is not None:
@@ -255,6 +258,32 @@ class Reuse:
                 parts[path] = max(parts.get(path, 0.0), self._share(site) * self._during(site, 1))
             known = touched
         return min(1.0, sum(parts.values()))
+
+
+def _apart(sites: Sequence[Site], bytes_: Mapping[str, int]) -> tuple[Site, ...]:
+    """Return the sites but for those that touch, with the lines beside, only what another one does
+    that moves with them."""
+    moving: dict[object, list[Site]] = {}
+    for site in sites:
+        moving.setdefault((site.array, site.loops, site.written), []).append(site)
+    left: set[int] = set()
+    for kin in moving.values():
+        kin.sort(key=lambda site: len(site.offsets) * site.elements, reverse=True)
+        for n, site in enumerate(kin[1:], 1):
+            near = LINE // bytes_[site.array]
+            if any(_lies_in(site, other, near) for other in kin[:n] if id(other) not in left):
+                left.add(id(site))
+    return tuple(site for site in sites if id(site) not in left)
+
+
+def _lies_in(site: Site, other: Site, near: int) -> bool:
+    """Return whether all stretches of a site lie in those of another one or so near to one."""
+    starts = sorted(other.places())
+    for place in site.places():
+        at = bisect_right(starts, place + near)
+        if not at or place + site.stretch > starts[at - 1] + other.stretch + near:
+            return False
+    return True
 
 
 def _walks(sites: Iterable[Site]) -> dict[int, Site]:

@@ -59,19 +59,24 @@ def test_native_is_the_description_that_uses_most_of_the_cpu(
 
 
 @pytest.mark.parametrize(
-    ("vendor", "name"),
+    ("vendor", "more", "name"),
     [
-        ("GenuineIntel", "x86_avx512_intel"),
-        ("AuthenticAMD", "x86_avx512"),
-        ("", "x86_avx512"),
+        ("GenuineIntel", "", "x86_avx512_intel"),
+        ("GenuineIntel", "avx_vnni", "x86_avx512_intel"),
+        ("AuthenticAMD", "", "x86_avx512_zen4"),
+        ("AuthenticAMD", "avx_vnni", "x86_avx512"),
+        ("", "", "x86_avx512"),
     ],
 )
-def test_native_has_the_figures_of_the_vendor(cpuinfo: Path, vendor: str, name: str) -> None:
-    flags = " ".join(load_hardware("x86_avx512").features)
+def test_native_has_the_figures_of_such_a_cpu(
+    cpuinfo: Path, vendor: str, more: str, name: str
+) -> None:
+    flags = " ".join((*load_hardware("x86_avx512").features, more))
     cpuinfo.write_text(f"vendor_id\t: {vendor}\nflags : {flags}\n")
     assert native.cpu_vendor() == vendor
     assert native.best_shipped() == name
-    assert native.runnable(load_hardware("x86_avx512_intel")) is None  # wherever it comes from
+    for other in ("x86_avx512_intel", "x86_avx512_zen4"):
+        assert native.runnable(load_hardware(other)) is None  # wherever it comes from
 
 
 def machine(toolchain: Toolchain | None, *features: str) -> Accelerator:

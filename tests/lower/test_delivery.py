@@ -45,6 +45,20 @@ def test_what_no_cache_keeps_comes_all_the_time() -> None:
     assert when(reuse(rows()).through(1024)["m"]) == {1.0: 4 * 8 * 16 * 64 * 4}
 
 
+def test_what_is_read_of_the_same_lines_in_another_way_comes_with_them() -> None:
+    alone = reuse(rows()).through(8192)["m"]
+    half = rows(offsets={32}, elements=32, span=32, stretch=32)
+    assert reuse(rows(), half).through(8192)["m"] == alone
+    beside = rows(offsets={64}, elements=8, span=8, stretch=8)  # the next line
+    assert reuse(rows(), beside).through(8192)["m"] == alone
+    registers = reuse(rows(), half).through(None)["m"].whole.bytes
+    assert registers == reuse(rows()).through(None)["m"].whole.bytes * 3 / 2
+    far = rows(offsets={10**6}, elements=8, span=8, stretch=8)
+    assert reuse(rows(), far).through(8192)["m"].whole.bytes > alone.whole.bytes
+    results = replace(half, written=True)
+    assert reuse(rows(), results).through(8192)["m"].whole.written > 0
+
+
 def test_what_is_asked_for_ahead_of_other_passes_comes_all_the_time() -> None:
     assert set(when(reuse(rows(), asked=("n",)).through(8192)["m"])) == {1.0}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from isamap.diagnostics import Diagnostic, Span, fail
 from isamap.hw.accelerator import Entry
-from isamap.hw.check import Machine, check_besides, check_units
+from isamap.hw.check import Machine, check_besides, check_pace, check_units
 from isamap.hw.check_template import check_template
 from isamap.hw.document import Document, Place
 from isamap.hw.numeric import check_numeric
@@ -78,9 +78,20 @@ class Changes:
 
 
 def changed_model(model: InstructionModel, changes: Iterable[Change]) -> InstructionModel:
-    """Return the fields of an instruction after changes."""
+    """Return the fields of an instruction after changes.
+
+    A throughput is that of all units, whatever was said of each, and the other way round.
+    """
     for change in changes:
-        model = model.model_copy(update=change.fields)
+        fields, units = change.fields, change.model.units
+        known = [cycles for cycles in model.units.values() if cycles is not None]
+        if any(cycles is not None for cycles in (units or {}).values()):
+            fields["throughput"] = None
+        elif "throughput" in fields:
+            fields.setdefault("units", dict.fromkeys(model.units))
+        elif units is not None and known:
+            fields["throughput"] = max(known)
+        model = model.model_copy(update=fields)
     return model
 
 
@@ -91,6 +102,7 @@ def check_change(change: Change, entry: Entry, machine: Machine) -> Iterator[Dia
         yield fail("E137", f"nothing of '{change.name}' is changed", change.span)
     if model.units is not None:
         yield from check_units(change.document, change.place, model.units, machine)
+    yield from check_pace(change.document, change.place, model)
     yield from check_besides(change.document, change.place, model.besides, machine)
     if model.numeric:
         yield from check_numeric(change.document, change.place, entry)

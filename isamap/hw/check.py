@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from isamap.diagnostics import Diagnostic, Span, fail
 from isamap.hw.accelerator import Entry, State, Storage
@@ -9,7 +10,7 @@ from isamap.hw.check_storage import article
 from isamap.hw.check_template import check_template
 from isamap.hw.document import Document, Place
 from isamap.hw.numeric import check_numeric
-from isamap.hw.schema import InstructionModel
+from isamap.hw.schema import ChangeModel, InstructionModel
 from isamap.ir.constraint import Constraint
 from isamap.ir.literal import value
 from isamap.ir.nodes import Buffer, Instruction
@@ -30,14 +31,29 @@ class Machine:
 
 
 def check_units(
-    document: Document, place: Place, units: Iterable[str], machine: Machine
+    document: Document, place: Place, units: Mapping[str, Fraction | None], machine: Machine
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with the units of the instruction at a place."""
-    for position, unit in enumerate(units):
+    for position, (unit, cycles) in enumerate(units.items()):
         if unit not in machine.units:
             span = document.span(*place, "units", position)
+            if cycles is not None:
+                span = document.key_span(*place, "units", unit)
             known = ", ".join(machine.units) or "none"
             yield fail("E113", f"unknown unit '{unit}'", span, f"the units are: {known}")
+
+
+def check_pace(
+    document: Document, place: Place, model: InstructionModel | ChangeModel
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the cycles for which the instruction at a place occupies units."""
+    timed = any(cycles is not None for cycles in (model.units or {}).values())
+    if timed and model.throughput is not None:
+        message = "'units' has the cycles of each: 'throughput' says what they are for all"
+        span = document.span(*place, "throughput")
+        yield fail("E107", message, span, "give one of them")
+    elif isinstance(model, InstructionModel) and not timed and model.throughput is None:
+        yield fail("E105", "'throughput' is missing", document.span(*place))
 
 
 def check_besides(

@@ -7,7 +7,14 @@ from fractions import Fraction
 from isamap.diagnostics import Collector, HardwareError, IsamapError, Span, fail
 from isamap.hw.accelerator import Entry
 from isamap.hw.changes import Changes, changed_model, check_change
-from isamap.hw.check import Machine, check_entry, check_unique, check_units, parsed_constraints
+from isamap.hw.check import (
+    Machine,
+    check_entry,
+    check_pace,
+    check_unique,
+    check_units,
+    parsed_constraints,
+)
 from isamap.hw.document import Document
 from isamap.hw.numeric import numeric_of
 from isamap.hw.parameters import fill
@@ -36,7 +43,9 @@ def merge_entries(
     for document in chain:
         entries: list[tuple[int, Entry]] = []
         for index, model in enumerate(document.model.instructions):
-            collector.extend(check_units(document, ("instructions", index), model.units, machine))
+            place = ("instructions", index)
+            collector.extend(check_units(document, place, model.units, machine))
+            collector.extend(check_pace(document, place, model))
             for instruction in _instructions(document, index, machine, collector):
                 constraints, faults = parsed_constraints(document, index, model, instruction)
                 collector.extend(faults)
@@ -107,15 +116,17 @@ def _entry(
     constraints: tuple[Constraint, ...],
 ) -> Entry:
     units: dict[str, Fraction] = {}
-    for unit in model.units:
+    whole = model.throughput or Fraction(1)
+    for unit, cycles in model.units.items():
         # Once, however many of its units are this one: the throughput is that of all its work.
         own = machine.merged.get(unit, unit)
-        units[own] = model.throughput / machine.units.get(own, 1)
+        before = units.get(own, Fraction(0)) if cycles is not None else Fraction(0)
+        units[own] = before + (cycles or whole) / machine.units.get(own, 1)
     places = (machine.storages.get(o.storage or "") for o in instruction.operands)
     begin = [place.alignment for place in places if place is not None and place.kind == "memory"]
     return Entry(
         instruction=instruction,
-        throughput=max(units.values(), default=model.throughput),
+        throughput=max(units.values(), default=whole),
         latency=model.latency,
         length=model.length,
         besides=dict(model.besides),

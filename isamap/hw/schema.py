@@ -15,6 +15,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     ValidationInfo,
     WithJsonSchema,
 )
@@ -64,6 +65,16 @@ def _dtype(value: object) -> str:
 def _words(value: object) -> object:
     """A list of texts; one text alone stands for a list of one."""
     return [value] if isinstance(value, str) else value
+
+
+def _busy(value: object, info: ValidationInfo) -> dict[str, Fraction | None]:
+    """A list of units; one text alone stands for a list of one; or the cycles of each."""
+    if isinstance(value, dict):
+        cycles = {unit: parse_quantity(_number(one, info), "cycles") for unit, one in value.items()}
+        return {unit: _positive(one) for unit, one in cycles.items()}
+    if not isinstance(value, str | list):
+        raise ValueError("expected units, or a mapping of units to cycles")
+    return dict.fromkeys(map(_text, [value] if isinstance(value, str) else value))
 
 
 def _several(value: object) -> object:
@@ -191,6 +202,28 @@ Throughput: TypeAlias = Annotated[
     _quantity("cycles"),
     _quantity_schema("cycles", bare=True),
 ]
+Busy: TypeAlias = Annotated[
+    dict[str, Fraction | None],
+    PlainValidator(_busy),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"type": "string"}},
+                {
+                    "type": "object",
+                    "additionalProperties": {
+                        "anyOf": [
+                            {"type": "number", "exclusiveMinimum": 0},
+                            {"type": "string", "pattern": quantity_pattern("cycles")},
+                        ]
+                    },
+                },
+            ]
+        }
+    ),
+]
+"""Units that are busy, and for how many cycles each, None where all are as long."""
 Energy: TypeAlias = Annotated[
     Fraction, AfterValidator(_not_negative), _quantity("energy"), _quantity_schema("energy")
 ]
@@ -318,8 +351,10 @@ class InstructionModel(Model):
     bypass: Text | None = Field(
         None, description="C template of the same store past the caches, which needs no alignment"
     )
-    throughput: Throughput = Field(
-        description="cycles for which one instruction keeps one of its units busy"
+    throughput: Throughput | None = Field(
+        None,
+        description="cycles for which one instruction keeps one of each of its units busy; not "
+        "where 'units' has the cycles of each",
     )
     latency: Cycles = Field(description="cycles from operands to result")
     length: Count = Field(1, description="machine instructions of which it consists")
@@ -327,7 +362,10 @@ class InstructionModel(Model):
         default_factory=dict,
         description="registers that its C takes besides those of its operands, by register file",
     )
-    units: Words = Field((), description="execution units that it occupies")
+    units: Busy = Field(
+        default_factory=dict,
+        description="execution units that it occupies; a mapping where for unlike times",
+    )
     align: dict[Name, Power] = Field(
         default_factory=dict, description="bytes to which an operand in memory must be aligned"
     )
@@ -363,7 +401,9 @@ class ChangeModel(Model):
         default_factory=dict,
         description="registers that its C takes besides those of its operands, by register file",
     )
-    units: Words | None = Field(None, description="execution units that it occupies")
+    units: Busy | None = Field(
+        None, description="execution units that it occupies; a mapping where for unlike times"
+    )
     numeric: Annotated[tuple[NumericModel, ...], BeforeValidator(_several)] = Field(
         (), description="which bits come out", json_schema_extra=_or_one
     )
@@ -476,8 +516,8 @@ class DescriptionModel(Model):
     )
     lacks: Words = Field(
         (),
-        description="CPU features (/proc/cpuinfo) that CPUs do not have that the figures are of: it "
-        "is 'native' on none that has one",
+        description="CPU features (/proc/cpuinfo) that the CPUs do not have that the figures are "
+        "of: it is 'native' on none that has one",
     )
     parameters: dict[Name, ParameterModel] = Field(
         default_factory=dict,

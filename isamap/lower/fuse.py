@@ -15,6 +15,7 @@ from isamap.lower.begun import Beginnings
 from isamap.lower.cost import Estimate
 from isamap.lower.finish import finishing
 from isamap.lower.judge import Judge
+from isamap.lower.looped import Looped
 from isamap.lower.nodes import LoweredKernel
 from isamap.lower.uncached import uncached
 from isamap.schedule.rounds import rounds_of
@@ -73,7 +74,7 @@ def fuse(
     for root in range(len(bound.statements)):
         if best.schedule.statements[root].within is None:
             best = _finished(bound, judge, best, root, lowered, settled)
-    best = _together(bound, best, lowered, settled, judge.threads)
+    best = _together(bound, judge, best, lowered, settled)
     waits = best.estimate.waits_for(judge.accelerator)
     final = uncached(bound, judge.accelerator, best.schedule, settled, waits)
     if final == best.schedule:
@@ -182,10 +183,10 @@ def _forced(
 
 def _together(
     kernel: Kernel,
+    judge: Judge,
     best: Fused,
     lowered: Callable[[Schedule], Fused],
     settled: AbstractSet[int],
-    threads: int,
 ) -> Fused:
     """Return the schedule in which statements that follow each other have one outermost loop.
 
@@ -200,11 +201,13 @@ def _together(
     ]
     apart = {*statements_ahead(kernel), *settled}
     roots = [n for n, own in enumerate(best.schedule.statements) if own.within is None]
+    looped = Looped(kernel, judge)
 
     def trials(plain: Schedule, at: int, length: int | None) -> list[Schedule]:
         members, found = [roots[at]], []
         for number in roots[at + 1 :]:
-            trial = rounds_of(kernel, plain, [*members, number], length)
+            own = looped.over(plain, [*members, number])
+            trial = rounds_of(kernel, own, [*members, number], length)
             if trial is None or apart & {*members, number}:
                 break
             members.append(number)
@@ -228,7 +231,7 @@ def _together(
             if found.estimate.cycles < grown.estimate.cycles:
                 grown = found
         count = len(grown.schedule.companions(roots[at]))
-        for length in _lengths(grown.schedule, roots[at], threads) if count else ():
+        for length in _lengths(grown.schedule, roots[at], judge.threads) if count else ():
             others = trials(best.schedule, at, length)
             if len(others) < count:
                 continue

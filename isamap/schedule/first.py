@@ -8,6 +8,7 @@ windows share their loads.
 
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from itertools import product
 from math import prod
 
@@ -46,6 +47,7 @@ def first_schedule(
     rank: int | None = 0,
     treatments: Treatments | None = None,
     wanted: Sequence[Treatment] | None = None,
+    rolled: AbstractSet[str] = frozenset(),
 ) -> StatementSchedule:
     """Return a schedule for one mapping of a statement of ``kernel``, whose extents are bound.
 
@@ -54,7 +56,8 @@ def first_schedule(
 
     ``rank`` picks the register block, 0 being the best that should fit; None the smallest.
     ``treatments`` are the mapping's in that kernel, if they are known; how accesses are ``wanted``
-    to be treated decides in place of the rules.
+    to be treated decides in place of the rules.  The block has one tile of variables that are
+    ``rolled``.
 
     ScheduleError if an operand can reach the instruction in no way.
     """
@@ -64,8 +67,7 @@ def first_schedule(
     shape = read_shape(mapping)
     chosen = list(wanted or first_treatments(mapping, treatments))
     come, blocks = blocks_for(shape, chosen, accelerator, treatments)
-    smallest = {v: 1 for v in shape.extents}
-    block = smallest if rank is None else blocks[min(rank, len(blocks) - 1)]
+    block = _picked(shape, blocks, rank, rolled)
     better = chosen
     if wanted is None:
         better = pack_reused(shape, block, better, treatments)
@@ -75,9 +77,19 @@ def first_schedule(
     if better != chosen:
         chosen = better
         come, blocks = blocks_for(shape, chosen, accelerator, treatments)
-        block = smallest if rank is None else blocks[min(rank, len(blocks) - 1)]
+        block = _picked(shape, blocks, rank, rolled)
     levels = order_levels(shape, block, accelerator, threads, come.far)
     return with_levels(shape, levels, chosen, treatments, come.far, accelerator)
+
+
+def _picked(
+    shape: Shape, blocks: Sequence[dict[str, int]], rank: int | None, rolled: AbstractSet[str]
+) -> dict[str, int]:
+    """Return the block of a rank, of those that have one tile of variables that are ``rolled``."""
+    found = [block for block in blocks if all(block[v] == 1 for v in rolled)]
+    if rank is None or not found:
+        return {v: 1 for v in shape.extents}
+    return found[min(rank, len(found) - 1)]
 
 
 def with_levels(

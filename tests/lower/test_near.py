@@ -59,7 +59,7 @@ def test_copies_are_estimated_by_bytes() -> None:
 
 
 def test_what_jumps_from_row_to_row_is_asked_for() -> None:
-    (own,) = product(35, 700, 2048, hardware="x86_amx").schedule.statements
+    (own,) = product(42, 700, 2048, hardware="x86_amx").schedule.statements
     assert own.operands[1] == "direct"
     assert [(early.access, early.variable) for early in own.early] == [(1, "k")]
 

@@ -78,9 +78,7 @@ def main() -> int:
     parser.add_argument("name", help="a description, or 'native'")
     parser.add_argument("instructions", nargs="*", help="those to time; all with vectors")
     parser.add_argument("--beside", help="one that is called after each")
-    parser.add_argument(
-        "--trust", action="store_true", help="execute C of your own"
-    )
+    parser.add_argument("--trust", action="store_true", help="execute C of your own")
     arguments = parser.parse_args()
     machine = isamap.load_hardware(arguments.name, trust=arguments.trust)
     if machine.toolchain is None or (why := elsewhere(machine)):

@@ -70,8 +70,13 @@ def _words(value: object) -> object:
 def _busy(value: object, info: ValidationInfo) -> dict[str, Fraction | None]:
     """A list of units; one text alone stands for a list of one; or the cycles of each."""
     if isinstance(value, dict):
-        cycles = {unit: parse_quantity(_number(one, info), "cycles") for unit, one in value.items()}
-        return {unit: _positive(one) for unit, one in cycles.items()}
+        cycles: dict[str, Fraction | None] = {}
+        for unit, one in value.items():
+            try:
+                cycles[unit] = _positive(parse_quantity(_number(one, info), "cycles"))
+            except ValueError as error:
+                raise ValueError(f"'{unit}': {error}") from None
+        return cycles
     if not isinstance(value, str | list):
         raise ValueError("expected units, or a mapping of units to cycles")
     return dict.fromkeys(map(_text, [value] if isinstance(value, str) else value))

@@ -110,3 +110,30 @@ def test_the_content_of_a_change_is_part_of_the_digest(tmp_path: Path) -> None:
     texts = (child("base.yaml", f"change: {{add: {{latency: {n}}}}}") for n in (5, 6))
     first, second = (load(tmp_path, base=BASE, child=text).digest for text in texts)
     assert first != second
+
+
+def test_units_are_busy_for_unlike_times_where_a_description_says_so(tmp_path: Path) -> None:
+    unlike = "units: {a: 3, b: N}"
+    base = BASE.replace("    throughput: 1\n", "").replace("units: a\n", f"{unlike}\n")
+    found = load(tmp_path, base=base).entry("add_f32")
+    assert found.units == {"a": Fraction(3), "b": Fraction(4, 2)}
+    assert found.throughput == 3
+    changes = {
+        f"{{{unlike}}}": {"a": Fraction(3), "b": Fraction(2)},
+        "{throughput: 5}": {"a": Fraction(5), "b": Fraction(5, 2)},
+        "{units: b}": {"b": Fraction(2)},
+        "{units: b, throughput: 7}": {"b": Fraction(7, 2)},
+    }
+    for text, units in changes.items():
+        change = child("base.yaml", f"change: {{add_f32: {text}}}")
+        found = load(tmp_path, base=base, child=change).entry("add_f32")
+        assert found.units == units, text
+        assert found.throughput == max(units.values())
+    alike = load(tmp_path, base=BASE, child=child("base.yaml", f"change: {{add: {{{unlike}}}}}"))
+    assert alike.entry("add_f32").units == changes[f"{{{unlike}}}"]
+
+
+def test_times_of_units_that_are_one_add_up(tmp_path: Path) -> None:
+    base = BASE.replace("    throughput: 1\n", "").replace("units: a\n", "units: {a: 3, b: 1}\n")
+    merged = load(tmp_path, base=base, child=child("base.yaml", "merge: {b: a}"))
+    assert merged.entry("add_f32").units == {"a": Fraction(4)}

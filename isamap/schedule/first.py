@@ -228,6 +228,7 @@ def _score(
     if come.walks.too_many(block):
         return None
     loads = 0.0
+    made = calls * entry.length
     fragments: dict[str, int] = {}
     resident: dict[str, list[int]] = {}
     single = entry.length == 1 and not isinstance(entry, Composed)
@@ -235,6 +236,7 @@ def _score(
         each = fragments_by_access(shape, operand, block)
         count = fragments[operand] = max(sum(each), 1)
         loads += count * come.costs[operand]
+        made += count * come.instructions[operand]
         place = shape.mapping.matching.needle.operand(operand).storage or ""
         resident.setdefault(place, []).extend(_held(each, calls) if len(each) > 1 else [count])
         single = single and come.instructions[operand] <= 1
@@ -248,9 +250,10 @@ def _score(
         step = block[v] * shape.tile[v]
         waste *= -(-shape.extents[v] // step) * step / max(1, shape.extents[v])
     per_call = (loads + come.crowd.cycles(block)) / calls
+    issued = made / max(1, accelerator.issue) / calls
     loop = 0.5 / calls
-    pace = come.paced(max(compute, per_call), shape, block, fragments)
-    return float((pace + 0.25 * per_call + loop) * waste**0.5)
+    pace = come.paced(max(compute, per_call, issued), shape, block, fragments)
+    return float((pace + 0.25 * (per_call + issued) + loop) * waste**0.5)
 
 
 def _held(each: Sequence[int], calls: int) -> list[int]:

@@ -83,7 +83,7 @@ def test_rewritten_kernels_run_on_the_instruction_they_were_rewritten_for(
 @pytest.mark.parametrize(
     "text",
     [
-        "kernel k { in X : s8[17, 70]  out Y : s8[17, 70]  Y[i, j] = max(X[i, j], 0) }",
+        "kernel k { in X : s8[9, 20]  out Y : s8[7, 20]  for r in 0..3  Y[p, c] max= X[p + r, c] }",
         "kernel k { in X : u8[9, 20]  out Y : u8[7, 20]  for r in 0..3  Y[p, c] max= X[p + r, c] }",
     ],
 )

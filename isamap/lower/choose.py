@@ -8,7 +8,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.lower.alternative import Alternative, by_preference
 from isamap.lower.alternatives import alternatives
-from isamap.lower.cost import Estimate
+from isamap.lower.cost import LIGHTER, Estimate
 from isamap.lower.fuse import Fused, fuse
 from isamap.lower.judge import Judge
 from isamap.lower.next_round import with_next_round
@@ -84,7 +84,10 @@ def choose(
     if [by_preference(found)[0] for found in again] != [by_preference(f)[0] for f in ruled]:
         # What is best for a statement alone may keep it out of the rounds of others.
         other = _together(kernel, judge, again)
-        best = other if other.estimate.beats(best.estimate) else best
+        its, mine = other.estimate, best.estimate
+        # Of two about equal ones caches are more in the way of that which asks much more of them.
+        lighter = its.cycles < mine.cycles and its.cached * LIGHTER < mine.cached
+        best = other if its.beats(mine) or lighter else best
     fused = Fused(best.schedule, best.lowered, best.estimate)
     rivals = tuple(_rivals(found) for found in ruled)
     fused = with_next_round(refined(fused, kernel, judge, rivals), kernel, judge)

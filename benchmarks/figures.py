@@ -63,9 +63,10 @@ double timed(void (*loop)(long))
 }
 void additions(long n)
 {
-    for (long i = 0, x = 0; i < n; i++)
-        __asm__ volatile("add $1, %0\\nadd $1, %0\\nadd $1, %0\\nadd $1, %0\\nadd $1, %0\\n"
-                         "add $1, %0\\nadd $1, %0\\nadd $1, %0\\n" : "+r"(x));
+#define ADD x += 1; __asm__ volatile("" : "+r"(x));
+    for (long i = 0, x = 0; i < n; i++) {
+        ADD ADD ADD ADD ADD ADD ADD ADD
+    }
 }
 """
 
@@ -90,13 +91,13 @@ def main() -> int:
     wanted = arguments.instructions or [
         name for name, entry in entries.items() if uses_vectors(entry, machine)
     ]
-    for name in (*wanted, arguments.beside or wanted[0]):
+    besides = [arguments.beside] if arguments.beside else []
+    for name in (*wanted, *besides):
         if name not in entries:
             parser.error(f"{machine.name} has no instruction '{name}'")
-    besides = [entries[arguments.beside]] if arguments.beside else []
     print("| instruction | cycles | told | ratio |\n|---|---:|---:|---:|")
     for name in wanted:
-        together = [entries[name], *besides]
+        together = [entries[one] for one in (name, *besides)]
         cycles = measured(together, machine)
         if cycles is None:
             print(f"| {name} | not timed | | |")
@@ -122,9 +123,14 @@ def told(entries: Sequence[Entry], machine: Accelerator) -> float:
 
 
 def measured(entries: Sequence[Entry], machine: Accelerator) -> float | None:
-    """Return the cycles of a call of each, None where lengths are not known or C is refused."""
-    if any(usual(entry) is None or entry.emit is None for entry in entries):
-        return None
+    """Return the cycles of a call of each.
+
+    None where lengths are not known, registers are no variables of C, or a compiler refuses them.
+    """
+    for entry in entries:
+        places = [machine.storage(entry.storage(o.name)) for o in entry.instruction.places]
+        if usual(entry) is None or entry.emit is None or any(p.numbered for p in places):
+            return None
     loops = [Calls(entry, machine, f"{entry.name}_{n}") for n, entry in enumerate(entries)]
     body = "\n".join(
         [

@@ -9,7 +9,7 @@ from isamap.hw.check import Machine, check_besides, check_pace, check_units
 from isamap.hw.check_template import check_template
 from isamap.hw.document import Document, Place
 from isamap.hw.numeric import check_numeric
-from isamap.hw.schema import ChangeModel, InstructionModel
+from isamap.hw.schema import ChangeModel, InstructionModel, times
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,13 @@ def changed_model(model: InstructionModel, changes: Iterable[Change]) -> Instruc
     A throughput is that of all units, whatever was said of each, and the other way round.
     """
     for change in changes:
-        fields, units = change.fields, change.model.units
-        known = [cycles for cycles in model.units.values() if cycles is not None]
-        if any(cycles is not None for cycles in (units or {}).values()):
+        fields = change.fields
+        if times(change.model.units):
             fields["throughput"] = None
         elif "throughput" in fields:
             fields.setdefault("units", dict.fromkeys(model.units))
-        elif units is not None and known:
-            fields["throughput"] = max(known)
+        elif "units" in fields and times(model.units):
+            fields["throughput"] = max(times(model.units))
         model = model.model_copy(update=fields)
     return model
 

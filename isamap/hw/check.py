@@ -10,7 +10,7 @@ from isamap.hw.check_storage import article
 from isamap.hw.check_template import check_template
 from isamap.hw.document import Document, Place
 from isamap.hw.numeric import check_numeric
-from isamap.hw.schema import ChangeModel, InstructionModel
+from isamap.hw.schema import ChangeModel, InstructionModel, times
 from isamap.ir.constraint import Constraint
 from isamap.ir.literal import value
 from isamap.ir.nodes import Buffer, Instruction
@@ -47,7 +47,7 @@ def check_pace(
     document: Document, place: Place, model: InstructionModel | ChangeModel
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with the cycles for which the instruction at a place occupies units."""
-    timed = any(cycles is not None for cycles in (model.units or {}).values())
+    timed = bool(times(model.units))
     if timed and model.throughput is not None:
         message = "'units' has the cycles of each: 'throughput' says what they are for all"
         span = document.span(*place, "throughput")

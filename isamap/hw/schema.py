@@ -6,6 +6,7 @@ published as JSON Schema for editors.  What concerns several fields at once is c
 """
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -80,6 +81,11 @@ def _busy(value: object, info: ValidationInfo) -> dict[str, Fraction | None]:
     if not isinstance(value, str | list):
         raise ValueError("expected units, or a mapping of units to cycles")
     return dict.fromkeys(map(_text, [value] if isinstance(value, str) else value))
+
+
+def times(units: Mapping[str, Fraction | None] | None) -> list[Fraction]:
+    """Return the cycles that units have of their own."""
+    return [cycles for cycles in (units or {}).values() if cycles is not None]
 
 
 def _several(value: object) -> object:

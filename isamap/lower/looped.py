@@ -33,8 +33,9 @@ class Looped:
         tells apart what they share, where it can; as it is if nothing does."""
         everyone = sorted({*members, *(f for m in members for f in schedule.followers(m))})
         shares = shares_of(self.kernel, everyone)
-        for number in members if shares is not None else ():
-            assert shares is not None
+        if shares is None:
+            return schedule
+        for number in members:
             own, variable = schedule.statements[number], shares[number].variable
             if all(level.variable != variable for level in own.levels):
                 schedule = schedule.with_statement(number, self._own(number, own, variable))

@@ -29,19 +29,18 @@ def test_what_is_told_is_the_busiest_unit_or_the_issue() -> None:
     ("role", "kind"), [("in", "memory"), ("out", "memory"), ("inout", "registers")]
 )
 def test_loads_stores_and_sums_take_time(role: str, kind: str) -> None:
-    found = next(
-        (
-            entry
-            for entry in NATIVE.entries
-            for operand in entry.instruction.places
-            if operand.role == role
-            and NATIVE.storage(entry.storage(operand.name)).kind == kind
-            and script.uses_vectors(entry, NATIVE)
-        ),
-        None,
-    )
-    if found is None:
+    found = [
+        entry
+        for entry in NATIVE.entries
+        for operand in entry.instruction.places
+        if operand.role == role
+        and NATIVE.storage(entry.storage(operand.name)).kind == kind
+        and script.uses_vectors(entry, NATIVE)
+    ]
+    if not found:
         pytest.skip(f"{NATIVE.name} has no vectors")
-    cycles = script.measured([found], NATIVE)
-    assert cycles is not None
-    assert cycles > 0.05  # no CPU starts twenty a cycle: the compiler has not left it out
+    # Some take what is no register of a compiler, as tiles of matrices do.
+    timed = (script.measured([entry], NATIVE) for entry in found)
+    assert (
+        next(cycles for cycles in timed if cycles is not None) > 0.05
+    )  # no CPU starts twenty a cycle: the compiler has not left it out

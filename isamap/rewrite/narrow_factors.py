@@ -13,7 +13,7 @@ from isamap.ir.literal import value
 from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Op, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.ranges import intervals_before
-from isamap.ir.statements import accesses
+from isamap.ir.statements import accesses, read_indices
 from isamap.rewrite.build import Draft, extents, fresh, local, replaced
 from isamap.rewrite.copies import copied, elements, with_part
 from isamap.rewrite.narrow import narrower
@@ -107,9 +107,10 @@ def _variables(statement: Statement, factor: Expr) -> list[str] | None:
 
     That is so if it has all of the statement's variables, or sums of them as indices.
     """
-    used = [index for access in accesses(factor) for index in access.indices]
-    own = [v.name for v in statement.variables if any(v.name in i.names for i in used)]
-    plain = all(index.name is not None or not index.names for index in used)
+    read = read_indices(factor)
+    own = [v.name for v in statement.variables if any(v.name in index.names for index in read)]
+    places = [index for access in accesses(factor) for index in access.indices]
+    plain = all(index.name is not None or not index.names for index in places)
     return own if plain and 0 < len(own) < len(statement.variables) else None
 
 

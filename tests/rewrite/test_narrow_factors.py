@@ -140,3 +140,22 @@ def test_the_largest_copy_is_made_last() -> None:
         held = [r.kernel.statements for r in _offered(kernel) if len(r.kernel.statements) == 3]
         assert held
         assert {statements[1].target.buffer for statements in held} == {last}
+
+
+def test_a_factor_may_have_a_variable_that_is_only_a_value() -> None:
+    # Each bit of A: the variable b is in no index.
+    kernel = kernel_of(
+        """kernel bits {
+          in A : u8[12]
+          in W : u8[6]
+          out C : s32[6]
+          for b in 0..8
+          C[m] += s32(A[k] >> u8(b)) * s32(W[m])
+        }"""
+    )
+    held = [r for r in _offered(kernel) if len(r.kernel.statements) > 2]
+    assert held
+    for rewriting in held:
+        extents = [len(s.variables) for s in rewriting.kernel.statements]
+        assert extents[:-1] in ([1, 2], [2, 1])
+        assert_equal(rewriting, kernel)

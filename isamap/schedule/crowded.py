@@ -24,7 +24,8 @@ class Crowding:
 
     ``rows`` has for each such access the bytes from one tile to the next, by variable.  A set holds
     ``ways`` of their lines, of ``line`` bytes, and lines ``way`` bytes apart are in one set; a line
-    that is fetched again costs ``fetch`` cycles.
+    that is fetched again costs ``fetch`` cycles.  Where blocks go ``along`` a variable of the
+    result, those that are whole lines long come back to none.
     """
 
     rows: tuple[tuple[tuple[str, int], ...], ...] = ()
@@ -32,11 +33,16 @@ class Crowding:
     way: int = 0
     line: int = LINE
     fetch: float = 0.0
+    along: tuple[str, int] | None = None
     known: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict)
 
     def cycles(self, block: Dict[str, int]) -> float:
         """Return the cycles of one pass of a block that go into fetching lines again."""
         found = 0
+        if self.along is not None:
+            variable, step = self.along
+            if block.get(variable, 1) * step % self.line == 0:
+                return 0.0
         for steps in self.rows:
             own = tuple((step, block[v]) for v, step in steps if block.get(v, 1) > 1)
             if prod(count for _, count in own) > self.ways:
@@ -66,6 +72,11 @@ def crowding(
     if cache is None or not cache.read or not cache.size or not cache.ways:
         return Crowding()
     way, line = cache.size // cache.ways, cache.line or LINE
+    moving = [v for v in shape.reductions if shape.extents[v] > 1]
+    along = None
+    if not moving and shape.outputs:
+        along = _along(shape)
+        moving = [] if along is None else [along[0]]
     found = []
     for (operand, access), treatment in zip(inputs(shape.mapping), chosen, strict=True):
         reference = treatments.reference(operand, access, treatment)
@@ -78,12 +89,22 @@ def crowding(
         for v in names:
             factor = abs(numeric(reference.offset.coefficient(v), ASSUMED_EXTENT))
             steps[v] = factor * shape.tile[v] * access.dtype.bytes
-        inner = [steps[v] for v in shape.reductions if v in steps and shape.extents[v] > 1]
-        if inner and min(inner) < line:
-            outer = tuple((v, step) for v, step in steps.items() if v in shape.outputs)
+        inner = [v for v in moving if v in steps]
+        if inner and min(steps[v] for v in inner) < line:
+            outer = tuple((v, s) for v, s in steps.items() if v in shape.outputs and v not in inner)
             # Rows of any other pitch spread over the sets.
             if any(gcd(step, way) >= ALIASED * line for _, step in outer):
                 found.append(outer)
-    # The other operands need lines of these sets, too.
-    ways = max(1, cache.ways * 2 // 3)
-    return Crowding(tuple(found), ways, way, line, float(line / cache.read))
+    # The other operands need lines of these sets, too; of results that are stored in each pass as
+    # many, beside those of each input.
+    ways = max(1, cache.ways * 2 // 3 if along is None else cache.ways // (len(found) + 1))
+    return Crowding(tuple(found), ways, way, line, float(line / cache.read), along)
+
+
+def _along(shape: Shape) -> tuple[str, int] | None:
+    """Return the variable along which results lie side by side, and the bytes of a tile of it."""
+    target = shape.mapping.matching.statement.target
+    last = target.indices[-1].name if target.indices else None
+    if last is None or last not in shape.outputs:
+        return None
+    return last, shape.tile[last] * target.dtype.bytes

@@ -68,7 +68,8 @@ def crowding(
     shape: Shape, chosen: Sequence[Treatment], accelerator: Accelerator, treatments: Treatments
 ) -> Crowding:
     """Return what the operands of a mapping that are read where they lie do to the first cache."""
-    cache = next((s for s in accelerator.storages if s.kind == "cache" and s.size), None)
+    caches = [s for s in accelerator.storages if s.kind == "cache" and s.size]
+    cache = caches[0] if caches else None
     if cache is None or not cache.read or not cache.size or not cache.ways:
         return Crowding()
     way, line = cache.size // cache.ways, cache.line or LINE
@@ -98,7 +99,12 @@ def crowding(
     # The other operands need lines of these sets, too; of results that are stored in each pass as
     # many, beside those of each input.
     ways = max(1, cache.ways * 2 // 3 if along is None else cache.ways // (len(found) + 1))
-    return Crowding(tuple(found), ways, way, line, float(line / cache.read), along)
+    fetch = float(line / cache.read)
+    if along is not None:
+        # The next cache sends the line; one of results leaves and comes back as well.
+        later = caches[1].read if len(caches) > 1 and caches[1].read else cache.read
+        fetch = float(2 * line / later)
+    return Crowding(tuple(found), ways, way, line, fetch, along)
 
 
 def _along(shape: Shape) -> tuple[str, int] | None:

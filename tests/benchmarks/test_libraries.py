@@ -57,6 +57,9 @@ OTHERS = [
     *({"family": f"{kind}_f32", "rows": 3, "cols": 20} for kind in ("softmax", "layernorm")),
     *({"family": f"{kind}_f32", "rows": 3, "cols": 20} for kind in ("silu", "residual", "chain")),
 ]
+WITHOUT_SHORT_ELEMENTS = (b"wsm", b"snb", b"hsw")
+"""CPUs that libxsmm has products of f32 for only: those without AVX-512."""
+
 ODD = [product("gemm_bf16", 5, 7, 9), product("linear_u8s8", 5, 7, 9)]
 
 
@@ -106,7 +109,13 @@ def test_every_way_of_onednn_is_right(case: dict[str, Any], threads: int) -> Non
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("case", [*PRODUCTS, *POINTWISE], ids=named)
 def test_every_way_of_libxsmm_is_right(case: dict[str, Any], threads: int) -> None:
-    ways, faults = found(library("xsmm"), case, threads)
+    xsmm = library("xsmm")
+    ways, faults = found(xsmm, case, threads)
+    if xsmm.LIBRARY.xsmm_target() in WITHOUT_SHORT_ELEMENTS and not case["family"].endswith("f32"):
+        assert faults
+        assert all(isinstance(fault, xsmm.Refused) for fault in faults)
+        assert not ways
+        return
     assert ways
     assert not faults
     for way in ways:

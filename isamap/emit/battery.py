@@ -7,7 +7,7 @@ then for each batch as int64 the first set that was refused and the first one th
 may not, -1 for none; then the written arrays' content in all sets.
 
 An array ends where memory ends, if the system lets a program say so: reading beyond it is fatal.
-Elsewhere it lies off any alignment but its own.
+In every second set arrays that may begin anywhere do: off any alignment but their own.
 """
 
 from collections.abc import Sequence
@@ -34,12 +34,15 @@ _AROUND = 1 << 12
 class Function:
     """What a function of a battery is made of; ``alignments`` are in bytes, in order of arrays.
 
-    ``largest`` are the bytes of its largest array in one set.
+    ``anywhere`` are the positions of arrays that begin at all multiples of theirs, the others lie
+    as near to the end of memory as they can.  ``largest`` are the bytes of its largest array in one
+    set.
     """
 
     lowered: LoweredKernel
     kernel: Kernel
     alignments: tuple[int, ...]
+    anywhere: frozenset[int] = frozenset()
     largest: int = 0
 
 
@@ -68,12 +71,15 @@ static unsigned char *isamap_place(void)
 enum { ISAMAP_BEHIND = 32 };
 #endif
 
-enum { ISAMAP_BEFORE = 64 };
+enum { ISAMAP_BEFORE = 64, ISAMAP_LINE = 64 };
 
-/* Where an array begins: as near to the end as its alignment lets it be. */
-static size_t isamap_begin(size_t bytes, size_t align)
+/* Where an array begins: as near to the end as its alignment lets it be, or in steps of that
+   before there, all in turn. */
+static size_t isamap_begin(size_t bytes, size_t align, size_t turn)
 {
-    return (ISAMAP_ROOM - ISAMAP_BEHIND - bytes) & ~(align - 1);
+    const size_t last = (ISAMAP_ROOM - ISAMAP_BEHIND - bytes) & ~(align - 1);
+    const size_t others = align < ISAMAP_LINE ? ISAMAP_LINE / align - 1 : 0;
+    return turn == 0 || others == 0 ? last : last - (1 + turn % others) * align;
 }
 
 static int isamap_same(const unsigned char *bytes, size_t count)
@@ -88,6 +94,7 @@ int main(void)
     char magic[8];
     unsigned char *rooms[ISAMAP_ARRAYS], *places[ISAMAP_ARRAYS];
     int64_t numbers[ISAMAP_NUMBERS];
+    size_t turn = 0;
     unsigned char *const input = malloc(ISAMAP_BATCH), *const output = malloc(ISAMAP_BATCH);
     if (input == NULL || output == NULL) return 102;
     for (int a = 0; a < ISAMAP_ARRAYS; ++a) rooms[a] = isamap_place();
@@ -107,16 +114,18 @@ int main(void)
             bytes[a] = elements[a] * f->widths[a];
             at[a] = used;
             used += sets * bytes[a];
-            if (bytes[a] + ISAMAP_BEFORE + ISAMAP_BEHIND > ISAMAP_ROOM || used > ISAMAP_BATCH)
+            if (bytes[a] + ISAMAP_BEFORE + ISAMAP_LINE + ISAMAP_BEHIND > ISAMAP_ROOM ||
+                used > ISAMAP_BATCH)
                 return 101;
-            begin[a] = isamap_begin(bytes[a], f->aligns[a]);
-            places[a] = rooms[a] + begin[a];
         }
         for (int a = 0; a < f->arrays; ++a)
             isamap_get(input + at[a], sets * elements[a], f->widths[a]);
         int64_t refused = -1, strays = -1;
-        for (size_t s = 0; s < sets; ++s) {
+        for (size_t s = 0; s < sets; ++s, ++turn) {
             for (int a = 0; a < f->arrays; ++a) {
+                const size_t moved = f->anywhere[a] && turn % 2 ? (turn + 1) / 2 * (a + 1) : 0;
+                begin[a] = isamap_begin(bytes[a], f->aligns[a], moved);
+                places[a] = rooms[a] + begin[a];
                 memset(places[a] - ISAMAP_BEFORE, 0xa5, ISAMAP_BEFORE);
                 memset(places[a] + bytes[a], 0xa5, ISAMAP_ROOM - begin[a] - bytes[a]);
                 memcpy(places[a], input + at[a] + s * bytes[a], bytes[a]);
@@ -166,6 +175,7 @@ def battery_text(accelerator: Accelerator, functions: Sequence[Function]) -> str
         "    int (*call)(unsigned char *const *places, const int64_t *numbers);",
         "    int arrays, numbers;",
         "    unsigned char widths[ISAMAP_ARRAYS], written[ISAMAP_ARRAYS];",
+        "    unsigned char anywhere[ISAMAP_ARRAYS];",
         "    unsigned short aligns[ISAMAP_ARRAYS];",
         "} isamap_function;",
         *(call for call, _ in rows),
@@ -191,6 +201,8 @@ def _row(number: int, function: Function) -> tuple[str, str]:
     )
     widths = ", ".join(str(b.dtype.bytes) for b in buffers)
     written = ", ".join(str(int(b.role != "in")) for b in buffers)
+    anywhere = ", ".join(str(int(at in function.anywhere)) for at in range(len(buffers)))
     aligns = ", ".join(map(str, function.alignments))
     head = f"isamap_call_{number}, {len(buffers)}, {len(symbols)}"
-    return call, f"    {{{head}, {{{widths}}}, {{{written}}}, {{{aligns}}}}},"
+    row = f"{head}, {{{widths}}}, {{{written}}}, {{{anywhere}}}, {{{aligns}}}"
+    return call, f"    {{{row}}},"

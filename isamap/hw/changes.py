@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from isamap.diagnostics import Diagnostic, Span, fail
 from isamap.hw.accelerator import Entry
-from isamap.hw.check import Machine, check_besides, check_pace, check_units
+from isamap.hw.check import Machine, check_align, check_besides, check_pace, check_units
 from isamap.hw.check_template import check_template
 from isamap.hw.document import Document, Place
 from isamap.hw.numeric import check_numeric
@@ -103,6 +103,8 @@ def check_change(change: Change, entry: Entry, machine: Machine) -> Iterator[Dia
         yield from check_units(change.document, change.place, model.units, machine)
     yield from check_pace(change.document, change.place, model)
     yield from check_besides(change.document, change.place, model.besides, machine)
+    if model.align:
+        yield from check_align(change.document, change.place, entry, machine)
     if model.numeric:
         yield from check_numeric(change.document, change.place, entry)
     if model.emit is not None:

@@ -82,9 +82,9 @@ def check_entry(
         yield fail("E118", f"'{entry.name}' writes no operand", instruction.span or place)
     for operand in instruction.places:
         yield from _check_operand(entry, operand, machine, operand.span or place)
-    yield from _check_align(document, index, entry, machine)
-    yield from _check_same(document, index, entry)
     own: Place = ("instructions", index)
+    yield from check_align(document, own, entry, machine)
+    yield from _check_same(document, index, entry)
     yield from check_besides(document, own, entry.besides, machine)
     yield from check_numeric(document, own, entry)
     for field, template in (("emit", entry.emit), ("bypass", entry.bypass)):
@@ -167,12 +167,13 @@ def _check_tile(
         yield fail("E112", message, span)
 
 
-def _check_align(
-    document: Document, index: int, entry: Entry, machine: Machine
+def check_align(
+    document: Document, place: Place, entry: Entry, machine: Machine
 ) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the alignments that ``align`` at a place gives an instruction."""
     operands = {operand.name: operand for operand in entry.instruction.places}
     for name in entry.align:
-        span = document.key_span("instructions", index, "align", name)
+        span = document.key_span(*place, "align", name)
         if name not in operands:
             yield fail("E117", f"'{entry.name}' has no operand '{name}' to align", span)
             continue

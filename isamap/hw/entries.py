@@ -1,6 +1,6 @@
 """The instructions of a description, and of those that it extends."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -33,25 +33,31 @@ def merge_entries(
 ) -> tuple[Entry, ...]:
     """Return the instructions of a chain of descriptions, the nearest one's first.
 
-    The nearest one of a name counts, with what nearer descriptions change of it.  Faults go to the
-    collector; HardwareError if there are too many instructions.
+    The nearest one of a name counts, with what nearer descriptions change of it.  A name that is an
+    instruction's own is that one's alone, and not that of others which have it before their types.
+    Faults go to the collector; HardwareError if there are too many instructions.
     """
+    written = [
+        [_instructions(document, index, machine, collector) for index in range(_count(document))]
+        for document in chain
+    ]
+    own_names = {one.name for many in written for each in many for one in each}
     merged: dict[str, Entry] = {}
     lacking: dict[str, Span] = {}
     known: set[str] = set()
     changes = Changes()
-    for document in chain:
+    for document, instructions in zip(chain, written, strict=True):
         entries: list[tuple[int, Entry]] = []
         for index, model in enumerate(document.model.instructions):
             place = ("instructions", index)
             collector.extend(check_units(document, place, model.units, machine))
             collector.extend(check_pace(document, place, model))
-            for instruction in _instructions(document, index, machine, collector):
+            for instruction in instructions[index]:
                 constraints, faults = parsed_constraints(document, index, model, instruction)
                 collector.extend(faults)
                 entry = _entry(document.model, model, instruction, machine, constraints)
                 collector.extend(check_entry(document, index, entry, machine))
-                own = changes.of(dict.fromkeys((entry.name, instruction.generic or entry.name)))
+                own = changes.of(_names(entry, own_names))
                 if own:
                     other = changed_model(model, own)
                     entry = _entry(document.model, other, instruction, machine, constraints)
@@ -65,19 +71,29 @@ def merge_entries(
                 raise HardwareError(fail("E123", message, span))
         collector.extend(check_unique(entries, document))
         for _, entry in entries:
-            names = {entry.name, entry.instruction.generic or entry.name}
-            known |= names & lacking.keys()
-            if not names & lacking.keys():
+            left_out = lacking.keys() & _names(entry, own_names)
+            known |= left_out
+            if not left_out:
                 merged.setdefault(entry.name, entry)
         for number, name in enumerate(document.model.without):
             lacking.setdefault(name, document.span("without", number))
-        described = {n for _, e in entries for n in (e.name, e.instruction.generic or e.name)}
+        described = {name for _, entry in entries for name in _names(entry, own_names)}
         collector.extend(changes.add(document, described))
     for name in (name for name in lacking if name not in known):
         message = f"no instruction '{name}' is inherited"
         collector.add(fail("E129", message, lacking[name], "'isamap hw show' lists them"))
     collector.extend(changes.unused())
     return tuple(merged.values())
+
+
+def _count(document: Document) -> int:
+    return len(document.model.instructions)
+
+
+def _names(entry: Entry, own_names: Collection[str]) -> tuple[str, ...]:
+    """Return the names by which a description means an instruction: with its types and without."""
+    generic = entry.instruction.generic
+    return (entry.name,) if generic is None or generic in own_names else (entry.name, generic)
 
 
 def _instructions(

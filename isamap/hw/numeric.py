@@ -1,6 +1,7 @@
 """The field ``numeric`` of an instruction: read, and checked against its statements."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from isamap.diagnostics import Diagnostic, fail
 from isamap.hw.accelerator import Entry
@@ -37,8 +38,9 @@ def _check(
     span = document.span(*place)
     results = [s.target for s in entry.instruction.statements if s.target.dtype.is_float]
     if not results:
-        if entry.instruction.types:
-            return  # others of the same family do
+        flushes = replace(numeric, flush="never") == Numeric() != numeric
+        if entry.instruction.types or (flushes and _looks_at_floats(entry)):
+            return  # others of the same family compute some; what compares some takes them for zero
         yield fail("E130", f"'{entry.name}' computes no floats: 'numeric' is about them", span)
         return
     reduced = {
@@ -71,6 +73,11 @@ def _check(
     if special and others:
         message = f"'{entry.name}' computes other floats than f32: only these are rounded otherwise"
         yield fail("E130", message, span)
+
+
+def _looks_at_floats(entry: Entry) -> bool:
+    """Return whether an instruction reads floats of the type whose subnormal numbers are meant."""
+    return any(operand.dtype.name == "f32" for operand in entry.instruction.places)
 
 
 def _converts(statement: Statement) -> bool:

@@ -415,6 +415,9 @@ class ChangeModel(Model):
     units: Busy | None = Field(
         None, description="execution units that it occupies; a mapping where for unlike times"
     )
+    align: dict[Name, Power] = Field(
+        default_factory=dict, description="bytes to which an operand in memory must be aligned"
+    )
     numeric: Annotated[tuple[NumericModel, ...], BeforeValidator(_several)] = Field(
         (), description="which bits come out", json_schema_extra=_or_one
     )

@@ -16,7 +16,7 @@ from isamap.ir.numeric import Numeric
 from isamap.ir.statements import substitute_expr
 
 _STEPS = frozenset({"+", "-", "*", "/", "fma", "sqrt"})
-_EXTREMES = frozenset({"min", "max"})
+_SIGNS = frozenset({"neg", "abs", "select"})  # they look at no number
 _ONCE = "sum of products"  # of pairs of arguments, rounded once
 _LEAST = 2.0**-126  # of the f32 that are not subnormal
 
@@ -163,11 +163,11 @@ class Stepped(Declared):
             assert result.bits == 32, "only sums in f32 are exact"
             return lambda *values: self._step(op, *values)
         plain = super(Stepped, self).operation(op, arguments, result)
-        narrows = op == "cast" and arguments[0].name == "f32" and result.bits < 32
-        if result.is_float and (op in _EXTREMES or narrows):
-            return lambda *values: plain(*(self._taken(np.asarray(v)) for v in values))
         if op not in _STEPS or not result.is_float:
-            return plain
+            widens = op == "cast" and not (result.is_float and result.bits < 32)
+            if op in _SIGNS or widens or arguments[0].name != "f32":
+                return plain
+            return lambda *values: plain(*(self._taken(np.asarray(v)) for v in values))
         if self.numeric.rounding == "nearest" and self.numeric.flush == "never":
             return plain
         assert result.bits == 32, "only steps in f32 are rounded otherwise"

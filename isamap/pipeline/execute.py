@@ -11,6 +11,7 @@ from typing import assert_never
 import numpy as np
 
 from isamap.diagnostics import Diagnostic, LimitError, ToolError, fail
+from isamap.emit.liveness import calls
 from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator, Toolchain
 from isamap.pipeline.arrays import output_names
@@ -195,8 +196,30 @@ def _failed(result: Result, crash: Crash) -> ToolError:
     toolchain = _toolchain(result.accelerator)
     command = shlex.join([*toolchain.compiler, *toolchain.flags])
     text = f"this was the C of kernel '{result.kernel.name}' (see --emit), compiled by: {command}"
-    note = Diagnostic("", text, severity="note")
-    return ToolError(replace(crash.diagnostic, notes=(*crash.diagnostic.notes, note)))
+    notes = [*crash.diagnostic.notes, Diagnostic("", text, severity="note")]
+    if crash.signal in ("SIGSEGV", "SIGBUS"):
+        notes.append(Diagnostic("", _at_memory(result), severity="note"))
+    return ToolError(replace(crash.diagnostic, notes=tuple(notes)))
+
+
+def _at_memory(result: Result) -> str:
+    """Return which instructions of the code may have been at an address where they may not be."""
+    machine = result.accelerator
+    used = {call.instruction for call in calls(result.lowered.code)}
+    names = [
+        entry.name
+        for entry in machine.entries
+        if entry.name in used
+        and any(
+            machine.storage(entry.storage(o.name)).kind == "memory"
+            for o in entry.instruction.places
+        )
+    ]
+    told = f"in memory work {', '.join(sorted(names))}" if names else "no instruction is at memory"
+    return (
+        f"{told}; one that goes beyond its operand, or needs an alignment that 'align' does not "
+        f"say, is found by 'isamap targets test {machine.name}'"
+    )
 
 
 def _source(result: Result) -> CSource:

@@ -137,3 +137,28 @@ def test_times_of_units_that_are_one_add_up(tmp_path: Path) -> None:
     base = BASE.replace("    throughput: 1\n", "").replace("units: a\n", "units: {a: 3, b: 1}\n")
     merged = load(tmp_path, base=base, child=child("base.yaml", "merge: {b: a}"))
     assert merged.entry("add_f32").units == {"a": Fraction(4)}
+
+
+def test_a_name_of_an_instruction_is_not_that_of_others_before_their_types(tmp_path: Path) -> None:
+    base = (
+        BASE
+        + """\
+  - semantics: |
+      instruction add_f32<S = s8 u8> {
+        in x : S[N] @ memory    out r : f32[N] @ v
+        r[i] = f32(x[i])
+      }
+    throughput: 1
+    latency: 3
+    units: a
+"""
+    )
+    base = base.replace("storages:\n", "storages:\n  memory: {kind: memory}\n")
+    one = child("base.yaml", "change: {add_f32: {latency: 9}, add_f32_u8: {latency: 8}}")
+    found = load(tmp_path, base=base, child=one)
+    latencies = {e.name: e.latency for e in found.entries}
+    assert latencies == {"add_f32": 9, "add_s32": 3, "add_f32_s8": 3, "add_f32_u8": 8}
+    left = load(tmp_path, base=base, child=child("base.yaml", "without: [add_f32]"))
+    assert [e.name for e in left.entries] == ["add_s32", "add_f32_s8", "add_f32_u8"]
+    rest = load(tmp_path, base=base, child=child("base.yaml", "without: [add]"))
+    assert [e.name for e in rest.entries] == ["add_f32_s8", "add_f32_u8"]

@@ -207,6 +207,40 @@ def test_extremes_take_subnormal_numbers_for_zero_where_they_are_flushed(
     assert found == want or (math.isnan(found) and math.isnan(want))
 
 
+@pytest.mark.parametrize(
+    ("value", "a", "flush", "want"),
+    [
+        ("a[i] > 0", 1e-40, "never", 1),
+        ("a[i] > 0", 1e-40, "before", 0),
+        ("a[i] == 0", -1e-40, "after", 1),
+        ("-a[i] < 0", 1e-40, "before", 0),
+        ("ceil(a[i]) == 1", 1e-40, "before", 0),
+        ("ceil(a[i]) == 1", 1e-40, "never", 1),
+        ("a[i] > 0", 2.0**-126, "before", 1),
+    ],
+)
+def test_comparisons_take_subnormal_numbers_for_zero_where_they_are_flushed(
+    value: str, a: float, flush: Flush, want: int
+) -> None:
+    text = f"instruction look {{ in a : f32[1] @ v  out r : bool[1] @ v  r[i] = {value} }}"
+    (instruction,) = parse_instructions(Source("test", text), frozenset({"v"}))
+    numeric = Numeric(flush=flush)
+    plan = Plan(spelled_out(instruction, numeric, {}), {}, {}, Stepped(numeric=numeric))
+    found = np.zeros(1, bool)
+    plan.run([(np.array([a], np.float32), 0), (found, 0)])
+    assert found[0] == want
+
+
+def test_signs_of_subnormal_numbers_change_where_they_are_flushed() -> None:
+    text = "instruction turn { in a : f32[1] @ v  out r : f32[1] @ v  r[i] = -a[i] }"
+    (instruction,) = parse_instructions(Source("test", text), frozenset({"v"}))
+    numeric = Numeric(flush="before")
+    plan = Plan(spelled_out(instruction, numeric, {}), {}, {}, Stepped(numeric=numeric))
+    found = np.zeros(1, np.float32)
+    plan.run([(np.array([1e-40], np.float32), 0), (found, 0)])
+    assert found[0] == -np.float32(1e-40)
+
+
 def test_sums_of_terms_begin_with_zero_and_sums_of_sums_with_the_first() -> None:
     # A product too small for a float leaves zero of its sign behind.  Each sum over k ends with one
     # that is negative, so that both are -0, and so are their sum and that with c.

@@ -1,7 +1,10 @@
 """Vectors of C: what they widen, other signs, and what is told of a load that reads too much."""
 
+import platform
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from isamap.hw.load import load_hardware
 from isamap.pipeline.mapped import map_kernel
@@ -28,7 +31,27 @@ def test_a_load_beyond_its_operand_is_asked_whether_it_is_one() -> None:
     entries = tuple(replace(e, emit=emit) if e.name == name else e for e in machine.entries)
     (finding,) = probe(replace(machine, entries=entries), [name], 50)
     assert finding.status == "wrong"
-    assert finding.text.endswith("(SIGSEGV); does it read or write beyond an operand?")
+    asked = "does it read or write beyond an operand, or need an aligned one"
+    assert f"(SIGSEGV); {asked}" in finding.text
+
+
+needs_sse = pytest.mark.skipif(platform.machine() != "x86_64", reason="loads of x86")
+
+
+@needs_sse
+@pytest.mark.parametrize(("align", "status"), [(1, "wrong"), (8, "wrong"), (16, "right")])
+def test_operands_begin_wherever_their_alignment_lets_them(align: int, status: str) -> None:
+    machine = load_hardware("vector_c")
+    name, emit = "v_load_f32", "{r} = (isamap_v_f32)_mm_load_ps((const float *){m});"
+    entries = tuple(
+        replace(e, emit=emit, align={"m": align}) if e.name == name else e for e in machine.entries
+    )
+    assert machine.toolchain is not None
+    tools = replace(machine.toolchain, headers=(*machine.toolchain.headers, "xmmintrin.h"))
+    changed = replace(machine, entries=entries, toolchain=tools)
+    others = [e.name for e in machine.entries if e.name.startswith("v_add_f32")]
+    findings = probe(changed, [name, *others], 50)
+    assert [f.status for f in findings] == [status, *("right" for _ in others)]
 
 
 def test_signs_of_bytes_change_in_vectors() -> None:

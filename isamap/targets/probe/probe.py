@@ -37,6 +37,10 @@ _POINTS = 1 << 16
 _FEW = 8
 """Operand sets of a combination of extents, at least."""
 
+_AT_MEMORY = (
+    "; does it read or write beyond an operand, or need an aligned one, which 'align' would say?"
+)
+
 _ONCE = 48 << 20
 """Bytes that a program is given in one run."""
 
@@ -260,9 +264,9 @@ class _Probe:
             for one, answer in zip(asked, outcome, strict=True):
                 self._judge(one, answer)
         elif len({one.trial.name for one in asked}) == 1:
-            # Operands end where memory ends, so that this is what it mostly is.
-            beyond = outcome.signal in ("SIGSEGV", "SIGBUS")
-            why = "; does it read or write beyond an operand?" if beyond else ""
+            # Operands end where memory ends, or begin at any address that 'align' permits.
+            memory = outcome.signal in ("SIGSEGV", "SIGBUS")
+            why = _AT_MEMORY if memory else ""
             self.tallies[asked[0].trial.entry.name].fail("wrong", outcome.message + why)
         else:
             names = list(dict.fromkeys(one.trial.name for one in asked))

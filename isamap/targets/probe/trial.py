@@ -78,7 +78,9 @@ class Trial:
         extents = tuple(Extent(name) for name in names)
         kernel = Kernel(self.name, extents, Permissions(), tuple(buffers), (), ())
         sizes = [span_of(s.operand, self._most(s.call)) * s.operand.dtype.bytes for s in self.slots]
-        return Function(lowered, kernel, self.alignments, max(sizes, default=0))
+        # Those of the calls before and after it lie where every such call can get them.
+        own = frozenset(at for at, slot in enumerate(self.slots) if slot.call == self.tested)
+        return Function(lowered, kernel, self.alignments, own, max(sizes, default=0))
 
     def _most(self, call: int) -> Mapping[str, int]:
         """Return the extents of a call, the largest ones of the tested one."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statement_kernel, statements_ahead
 from isamap.ir.nodes import Kernel
+from isamap.lower.cost import estimate
+from isamap.lower.nodes import LoweredKernel
 from isamap.model.bridge import Modelled, least, model_of
 from isamap.model.exact import Loop, judged
 from isamap.pipeline.result import Limits
@@ -28,13 +30,15 @@ def limits(
     kernel: Kernel,
     hardware: Accelerator,
     schedule: Schedule,
+    lowered: LoweredKernel,
     symbols: Mapping[str, int],
     threads: int,
     cycles: float | None,
 ) -> Limits | None:
     """Return what the model says of a schedule of a kernel, whose extents are bound.
 
-    ``cycles`` is what it takes.  None where nothing is left to a call.
+    ``lowered`` is what the schedule comes to, ``cycles`` what it takes.  None where nothing
+    is left to a call.
     """
     first = statements_ahead(kernel)
     models: list[Modelled] = []
@@ -65,7 +69,7 @@ def limits(
         tiled += min(reached)
     if not models:
         return None
-    bound = _bound(kernel, models, threads)
+    bound = _bound(kernel, models, hardware, lowered, symbols, threads)
     part = bound.cycles / cycles if cycles else None
     known = optimum is not None and lowest > 0
     return Limits(
@@ -83,6 +87,7 @@ def least_cycles(
     kernel: Kernel,
     hardware: Accelerator,
     schedule: Schedule,
+    lowered: LoweredKernel,
     symbols: Mapping[str, int],
     threads: int,
 ) -> Bound | None:
@@ -93,12 +98,31 @@ def least_cycles(
         for number, scheduled in enumerate(schedule.statements)
         if number not in first
     ]
-    return _bound(kernel, models, threads) if models else None
+    if not models:
+        return None
+    return _bound(kernel, models, hardware, lowered, symbols, threads)
 
 
-def _bound(kernel: Kernel, models: Sequence[Modelled], threads: int) -> Bound:
+def _bound(
+    kernel: Kernel,
+    models: Sequence[Modelled],
+    hardware: Accelerator,
+    lowered: LoweredKernel,
+    symbols: Mapping[str, int],
+    threads: int,
+) -> Bound:
+    """Return what limits statements by their mappings, and no more than the code has to do.
+
+    What is finished in the registers of another statement may be done there by other instructions
+    than those of its mapping, or in larger tiles.
+    """
     local = {buffer.name for buffer in kernel.buffers if buffer.role == "local"}
     parts = least(models, local)
+    done = estimate(lowered, hardware, symbols)
+    issued = sum(done.instructions.values()) / max(1, hardware.issue)
+    for name in {name for own in models for name in own.limits} - {"chain"}:
+        code = issued if name == "issue" else done.parts.get(name, 0.0)
+        parts[name] = min(parts[name], code)
     by = max(parts, key=lambda name: parts[name])
     return Bound(parts[by] / threads, by)
 

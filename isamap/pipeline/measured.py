@@ -120,7 +120,9 @@ def _prediction(
     if cycles is None:
         return None
     kernel = bind_extents(model.kernel)
-    least = least_cycles(kernel, model.accelerator, candidate.schedule, model.symbols, threads)
+    least = least_cycles(
+        kernel, model.accelerator, candidate.schedule, candidate.lowered, model.symbols, threads
+    )
     bound, by = (None, "") if least is None else (least.cycles, least.by)
     return Prediction(candidate.cycles, bound, by, cycles)
 

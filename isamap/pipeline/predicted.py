@@ -22,7 +22,9 @@ def predicted(result: Result, execution: Execution, threads: int) -> Prediction 
     shared = 1 if execution.way == "simulated" else threads
     cost = estimate(result.lowered, result.accelerator, symbols, shared)
     kernel = bind_extents(result.mapped)
-    least = least_cycles(kernel, result.accelerator, result.schedule, symbols, shared)
+    least = least_cycles(
+        kernel, result.accelerator, result.schedule, result.lowered, symbols, shared
+    )
     bound, by = (None, "") if least is None else (least.cycles, least.by)
     return Prediction(cost.cycles, bound, by, cycles)
 

@@ -170,14 +170,15 @@ def _limits(
     threads: int,
 ) -> Limits | None:
     """Return what the analytical model says of the best; None if there is none."""
-    if found.best is None or found.interrupted:
+    best = found.best
+    if best is None or found.interrupted:
         return None
     cycles = found.score
     if found.measured and cycles is not None:
         cycles *= float(hardware.clock)
     # An estimate is that of one thread.
     shared = threads if found.measured else 1
-    return limits(kernel, hardware, found.best.schedule, symbols, shared, cycles)
+    return limits(kernel, hardware, best.schedule, best.lowered, symbols, shared, cycles)
 
 
 def _as_given(ranked: Sequence[Candidate]) -> Sequence[Candidate]:

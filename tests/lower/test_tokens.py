@@ -225,7 +225,7 @@ def test_interlocked_machines_have_no_tokens() -> None:
     assert not list(tokens(result.lowered.body))
 
 
-@examples(0.5)
+@examples(0.2)
 @given(st.data())
 def test_code_of_any_loops_and_places_is_free_of_races(data: st.DataObject) -> None:
     m, n, k = (data.draw(st.integers(least, 50)) for least in (4, 33, 33))

@@ -1,6 +1,7 @@
 """What the analytical model says of a schedule in a report."""
 
 from math import prod
+from pathlib import Path
 
 import pytest
 
@@ -34,7 +35,13 @@ def gemm(m: int, n: int, k: int) -> Kernel:
 
 def found(result: Result, cycles: float | None = None, threads: int = 1) -> Limits:
     told = limits(
-        bind_extents(result.mapped), AVX512, result.schedule, result.symbols, threads, cycles
+        bind_extents(result.mapped),
+        AVX512,
+        result.schedule,
+        result.lowered,
+        result.symbols,
+        threads,
+        cycles,
     )
     assert told is not None
     return told
@@ -111,3 +118,122 @@ def test_a_kernel_that_reads_padding_only_has_a_bound() -> None:
         Y[h, w, k] += X[2*h + r - 1, 2*w + s - 1, c] * F[r, s, c, k] }"""
     result = map_kernel(parse_module(text, "text").kernels[0], AVX512, Options())
     assert 0 < found(result).bound <= result.estimate.cycles
+
+
+ROWS = """\
+format: 1
+name: rows
+clock: 1 GHz
+issue: 1
+units: {mxu: 1, dma: 1, act: 1}
+storages:
+  acc: {kind: registers, count: 16, bits: 8192}
+  ub: {kind: registers, count: 64, bits: 2048}
+  imm: {kind: immediate}
+  memory: {kind: memory, read: 16 B/cycle, write: 16 B/cycle, latency: 50}
+instructions:
+  - semantics: |
+      instruction load(P) {
+        in m : s8[16, 16] @ memory strides [P, 1]
+        out u : s8[16, 16] @ ub
+        u[i, j] = m[i, j]
+      }
+    throughput: 16
+    latency: 50
+    units: dma
+  - semantics: |
+      instruction mm {
+        in a : s8[16, 16] @ ub
+        in b : s8[16, 16] @ ub
+        inout c : s32[16, 16] @ acc
+        c[i, j] += s32(a[i, k]) * s32(b[k, j])
+      }
+    throughput: 16
+    latency: 30
+    units: mxu
+  - semantics: |
+      instruction zero {
+        out c : s32[16, 16] @ acc
+        c[i, j] = 0
+      }
+    throughput: 16
+    latency: 30
+    units: act
+  - semantics: |
+      instruction acc_in {
+        in m : s32[1, 16] @ memory
+        out c : s32[1, 16] @ acc
+        c[i, j] = m[i, j]
+      }
+    throughput: 16
+    latency: 30
+    units: dma
+  - semantics: |
+      instruction acc_out(P) {
+        in c : s32[16, 16] @ acc
+        out m : s32[16, 16] @ memory strides [P, 1]
+        m[i, j] = c[i, j]
+      }
+    throughput: 64
+    latency: 30
+    units: dma
+  - semantics: |
+      instruction requant {
+        in c : s32[16, 16] @ acc
+        in f : f32[] @ imm
+        out u : s8[16, 16] @ ub
+        u[i, j] = sat[s8](f32(c[i, j]) * f[])
+      }
+    throughput: 16
+    latency: 30
+    units: act
+  - semantics: |
+      instruction requant_row {
+        in c : s32[1, 16] @ acc
+        in f : f32[] @ imm
+        out u : s8[1, 16] @ ub
+        u[i, j] = sat[s8](f32(c[i, j]) * f[])
+      }
+    throughput: 16
+    latency: 30
+    units: act
+  - semantics: |
+      instruction store(P) {
+        in u : s8[16, 16] @ ub
+        out m : s8[16, 16] @ memory strides [P, 1]
+        m[i, j] = u[i, j]
+      }
+    throughput: 16
+    latency: 50
+    units: dma
+  - semantics: |
+      instruction store_row {
+        in u : s8[1, 16] @ ub
+        out m : s8[1, 16] @ memory
+        m[i, j] = u[i, j]
+      }
+    throughput: 16
+    latency: 50
+    units: dma
+"""
+QUANTIZED = """kernel rq { in A : s8[64, 64] in B : s8[64, 64]
+    local S : s32[64, 64] out C : s8[64, 64]
+    S[i, j] += s32(A[i, k]) * s32(B[k, j])
+    C[i, j] = sat[s8](f32(S[i, j]) * 0.02) }"""
+
+
+def test_what_is_finished_in_larger_tiles_than_those_of_its_mapping_is_not_bound_by_these(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "rows.yaml"
+    path.write_text(ROWS, encoding="utf-8")
+    machine = load_hardware(str(path))
+    result = map_kernel(parse_module(QUANTIZED, "text").kernels[0], machine, Options())
+    assert result.mappings[1].matching.needle.name == "requant_row"
+    kernel = bind_extents(result.mapped)
+    told = limits(kernel, machine, result.schedule, result.lowered, result.symbols, 1, None)
+    assert told is not None
+    assert (told.bound, told.by) == (
+        64 * 16,
+        "mxu",
+    )  # 16 products for each of four tiles of results

@@ -9,7 +9,7 @@ from math import inf
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
-from isamap.ir.statements import bind_extents
+from isamap.ir.statements import accesses, bind_extents
 from isamap.lower.alternative import Alternative
 from isamap.lower.improved import with_border, with_overlap
 from isamap.lower.judge import Judge
@@ -18,11 +18,13 @@ from isamap.lower.taken import check_plain, may_be_taken, may_take, schedule_wit
 from isamap.mapping import matching
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Enumeration
+from isamap.mapping.tiles.shared import brought
 from isamap.schedule.buffers import first_buffers
-from isamap.schedule.first import first_schedule
+from isamap.schedule.first import first_schedule, first_treatments
 from isamap.schedule.rank import Ranked, Ranking, least_cycles
 from isamap.schedule.schedule import StatementSchedule
 from isamap.schedule.spread import spread
+from isamap.schedule.treatment import Treatments
 
 RANKED = 512
 """Mappings of one statement that are ranked by a closed form."""
@@ -67,8 +69,29 @@ def alternatives(
     ]
     found += trial.found
     if not trial.scheduled and may_take(kernel, number):
-        found = [replace(a, schedule=schedule_within(a.mapping)) for a in found]
+        found = [_within(a, kernel, number, judge) for a in found]
     return tuple(found)
+
+
+def _within(own: Alternative, kernel: Kernel, number: int, judge: Judge) -> Alternative:
+    """Return a mapping as it may be used in the registers of an earlier statement.
+
+    What earlier statements compute is there; the other operands have to be brought even so.
+    """
+    before = {statement.target.buffer for statement in kernel.statements[:number]}
+    bound = bind_extents(kernel)
+    buffers = {buffer.name: buffer for buffer in bound.buffers}
+    treatments = Treatments(own.mapping, judge.producers, buffers, bound.permissions)
+    others = [
+        name
+        for name, expr in brought(own.mapping.matching)
+        if not before & {access.buffer for access in accesses(expr)}
+    ]
+    try:
+        first_treatments(own.mapping, treatments, others)
+    except ScheduleError as error:
+        return replace(own, reason=error.diagnostics[0].message)
+    return replace(own, schedule=schedule_within(own.mapping))
 
 
 class _Trial:

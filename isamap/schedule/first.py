@@ -6,8 +6,8 @@ Reductions run inside the results; small ones are unrolled into the block, where
 windows share their loads.
 """
 
+from collections.abc import Container, Sequence
 from collections.abc import Mapping as Dict
-from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from itertools import product
 from math import prod
@@ -130,13 +130,17 @@ def first_early(
     return early_flows(shape, block, levels, chosen, far, counts, accelerator)
 
 
-def first_treatments(mapping: Mapping, treatments: Treatments) -> list[Treatment]:
-    """Return each access's cheapest treatment.
+def first_treatments(
+    mapping: Mapping, treatments: Treatments, operands: Container[str] | None = None
+) -> list[Treatment]:
+    """Return the cheapest treatment of each access of all operands, or of some.
 
     ScheduleError if an operand can reach the instruction in no way.
     """
     chosen: list[Treatment] = []
     for operand, _ in brought(mapping.matching):
+        if operands is not None and operand not in operands:
+            continue
         kinds = treatments.feasible(operand)
         if kinds is None:
             name, owner = mapping.matching.needle.name, mapping.matching.needle.owner(operand)

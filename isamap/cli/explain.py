@@ -43,21 +43,25 @@ def command(
 ) -> int:
     """Explain and print; return 3 where nothing computes a statement."""
     from isamap.cli.explanation import explanation_lines
-    from isamap.cli.text import head_lines
-    from isamap.explain.explain import explain
+    from isamap.cli.text import head_lines, rewriting_lines
+    from isamap.explain.explain import explain_started
     from isamap.explain.facts import explanation_facts
     from isamap.pipeline.source import load_hardware, load_kernel
+    from isamap.rewrite.apply import told
 
     with progress() as tell:
         tell("read")
         kernel = load_kernel(path, dict(sizes), name)
         machine = load_hardware(hardware, trust)
         tell("explain")
-        statements = explain(kernel, machine, instruction, everything)
+        mapped, statements = explain_started(kernel, machine, instruction, everything)
     if as_json:
-        click.echo(json.dumps(explanation_facts(kernel, machine, statements), indent=2))
+        facts = explanation_facts(kernel, machine, statements, mapped.rewritings)
+        click.echo(json.dumps(facts, indent=2))
     else:
         lines = head_lines(kernel, machine)
+        for before, rewriting in told(kernel, mapped.rewritings):
+            lines += ["", *rewriting_lines(before, rewriting)]
         pictures = len(machine.entries) if everything or instruction else 1
         click.echo("\n".join([*lines, *explanation_lines(statements, pictures)]))
     maps = [statement.maps for statement in statements]

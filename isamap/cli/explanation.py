@@ -40,7 +40,9 @@ def explanation_lines(statements: Sequence[StatementExplanation], pictures: int)
     lines: list[str] = []
     for statement in statements:
         text = print_statement(statement.statement).strip()
-        lines += ["", *wrap(text, "", _INDENT), f"    at {statement.statement.span}"]
+        lines += ["", *wrap(text, "", _INDENT)]
+        if statement.statement.span is not None:
+            lines.append(f"    at {statement.statement.span}")
         drawn = 0
         for explanation in statement.instructions:
             is_drawn = drawn < pictures and explanation.correspondence is not None

@@ -28,6 +28,7 @@ from isamap.mapping.matching import Enumeration, Mapping, Needle
 from isamap.mapping.needles.needles import needles
 from isamap.pipeline.mapped import only_instruction
 from isamap.pipeline.result import statement_names
+from isamap.pipeline.started import Started, started
 
 MATCHING, DIFFERING = 3, 4
 """Instructions that compute a statement, and that do not, which are told unless all are."""
@@ -60,6 +61,26 @@ def explain(
         _Explainer(Looker(kernel, number, bench)).statement(name, chosen.entries, few, instruction)
         for number, name in enumerate(statement_names(kernel))
     )
+
+
+def explain_started(
+    kernel: Kernel,
+    machine: Accelerator,
+    instruction: str | None = None,
+    everything: bool = False,
+) -> tuple[Started, tuple[StatementExplanation, ...]]:
+    """Explain a kernel as it is mapped: without statements that only start a reduction.
+
+    With such a start last if only then every statement is computed.  See :func:`explain`.
+    """
+    kernels = started(kernel, None)
+    first = explain(kernels[0].kernel, machine, instruction, everything)
+    if not all(one.maps for one in first):
+        for other in kernels[1:]:
+            found = explain(other.kernel, machine, instruction, everything)
+            if all(one.maps for one in found):
+                return other, found
+    return kernels[0], first
 
 
 def _told(found: Sequence[Explanation]) -> tuple[Explanation, ...]:

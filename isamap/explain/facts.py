@@ -15,17 +15,26 @@ from isamap.explain.explanation import (
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.ir.printer import print_kernel, print_statement
-from isamap.pipeline.facts import head, mapping_facts
+from isamap.pipeline.facts import head, mapping_facts, rewriting_facts
+from isamap.rewrite.apply import told
+from isamap.rewrite.rule import Rewriting
 
 Facts: TypeAlias = dict[str, Any]
 
 
 def explanation_facts(
-    kernel: Kernel, hardware: Accelerator, statements: Sequence[StatementExplanation]
+    kernel: Kernel,
+    hardware: Accelerator,
+    statements: Sequence[StatementExplanation],
+    rewritings: Sequence[Rewriting] = (),
 ) -> Facts:
-    """Return the document: one entry a statement, one an instruction, the nearest first."""
+    """Return the document: one entry a statement, one an instruction, the nearest first.
+
+    Statements are those after the ``rewritings`` of the kernel.
+    """
     return {
         **head(kernel, hardware),
+        "rewritings": [rewriting_facts(before, one) for before, one in told(kernel, rewritings)],
         "statements": [
             {
                 "name": s.name,

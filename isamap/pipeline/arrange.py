@@ -1,7 +1,7 @@
 """Which statements are mapped: those of the kernel, of a rewritten one, or several as one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isamap.diagnostics import NoMappingError
 from isamap.hw.accelerator import Accelerator
@@ -14,6 +14,7 @@ from isamap.mapping.matching import Enumeration
 from isamap.pipeline.compete import Competed, compete
 from isamap.pipeline.options import Options, Tell
 from isamap.pipeline.result import statement_names, uses
+from isamap.pipeline.started import Started
 from isamap.rewrite.rule import Rewriting
 
 
@@ -33,6 +34,33 @@ class Arranged:
     rewritings: tuple[Rewriting, ...] = ()
     refused: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
+
+
+def arrange_best(
+    kernels: Sequence[Started],
+    hardware: Accelerator,
+    enumerations: Sequence[tuple[Enumeration, ...]],
+    options: Options,
+    symbols: Mapping[str, int],
+    tell: Tell,
+) -> Arranged:
+    """Return the arrangement with the lowest estimate of any of some kernels that compute the same.
+
+    ``enumerations`` are those of each.  NoMappingError, which is that of the first one, where every
+    statement of each has mappings and yet one has none that can be scheduled.
+    """
+    possible: list[Arranged] = []
+    fault: NoMappingError | None = None
+    for one, found in zip(kernels, enumerations, strict=True):
+        try:
+            own = arrange(one.kernel, hardware, found, options, symbols, tell)
+        except NoMappingError as error:
+            fault = fault or error
+        else:
+            possible.append(replace(own, rewritings=(*one.rewritings, *own.rewritings)))
+    if fault is not None and not any(own.choice for own in possible):
+        raise fault
+    return min(possible, key=lambda own: _rank(own, options.instruction))
 
 
 def arrange(
@@ -79,14 +107,15 @@ def arrange(
         nothing = Plan(apart.kernel, (), apart.enumerations)
         possible.append(_arranged(apart.kernel, nothing, apart.choice, apart))
 
-    def rank(one: Arranged) -> tuple[bool, float]:
-        if one.choice is None:
-            return False, 0.0
-        wanted = options.instruction
-        lacks = wanted is not None and not uses(one.choice.schedule, wanted)
-        return lacks, one.choice.estimate.cycles
+    return min(possible, key=lambda own: _rank(own, options.instruction))
 
-    return min(possible, key=rank)
+
+def _rank(one: Arranged, wanted: str | None) -> tuple[bool, bool, float]:
+    """Return what the best arrangement has least of; one that maps is better than any other."""
+    if one.choice is None:
+        return True, False, 0.0
+    lacks = wanted is not None and not uses(one.choice.schedule, wanted)
+    return False, lacks, one.choice.estimate.cycles
 
 
 def _arranged(before: Kernel, chosen: Plan, choice: Choice | None, competed: Competed) -> Arranged:

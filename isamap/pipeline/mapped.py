@@ -24,7 +24,7 @@ from isamap.mapping.find import enumerate_preferred, enumerate_with
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles.needles import needles
 from isamap.mapping.reasons import reasons
-from isamap.pipeline.arrange import Arranged, arrange
+from isamap.pipeline.arrange import Arranged, arrange_best
 from isamap.pipeline.options import Clock, Options, Tell, silent
 from isamap.pipeline.result import (
     Result,
@@ -37,6 +37,7 @@ from isamap.pipeline.result import (
 from isamap.pipeline.sequences import Sequences, axes_text, tile_text
 from isamap.pipeline.serve import Emitted, emit
 from isamap.pipeline.sizes import TYPICAL_SIZE
+from isamap.pipeline.started import started
 from isamap.pipeline.unmapped import enumerate_each, nothing
 from isamap.pipeline.written import arrange_written
 from isamap.schedule.schedule import Schedule
@@ -101,9 +102,11 @@ def arrange_kernel(
             unmapped, found = arranged.kernel, arranged.enumerations
     else:
         with clock.stage("match"):
-            unmapped, found = kernel, _enumerations(kernel, hardware, options.instruction)
+            kernels = started(kernel, options.rewrite)
+            every = [_enumerations(k.kernel, hardware, options.instruction) for k in kernels]
+            unmapped, found = kernels[0].kernel, every[0]
         with clock.stage("schedule"):
-            arranged = arrange(kernel, hardware, found, options, symbols, tell)
+            arranged = arrange_best(kernels, hardware, every, options, symbols, tell)
     if (choice := arranged.choice) is None:
         raise nothing(unmapped, hardware, found, arranged.refused)
     if options.instruction and not uses(choice.schedule, options.instruction):

@@ -21,7 +21,7 @@ from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.pipeline.service import Service
 from isamap.pipeline.sizes import variable_extents
 from isamap.proof.certificate import Certificate
-from isamap.rewrite.build import normal
+from isamap.rewrite.apply import told
 from isamap.rewrite.rule import Rewriting
 from isamap.schedule.schedule import Schedule
 
@@ -194,11 +194,7 @@ class Result:
     @property
     def rewritten(self) -> tuple[tuple[Statement, Rewriting], ...]:
         """The rewritings in their order, each with the statement to which it was applied."""
-        before = [normal(self.kernel), *(rewriting.kernel for rewriting in self.rewritings)]
-        return tuple(
-            (kernel.statements[rewriting.statement], rewriting)
-            for kernel, rewriting in zip(before, self.rewritings, strict=False)
-        )
+        return told(self.kernel, self.rewritings)
 
     @property
     def preparation(self) -> Preparation | None:

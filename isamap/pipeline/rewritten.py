@@ -16,7 +16,7 @@ from isamap.pipeline.costs import FASTER, Costs
 from isamap.pipeline.offered import statements
 from isamap.rewrite.apply import judge
 from isamap.rewrite.rule import Rewriting
-from isamap.rewrite.rules import FINAL, SHAPED, UNMAPPED, Named, rules_for
+from isamap.rewrite.rules import FINAL, SHAPED, UNMAPPED, WHOLE, Named, rules_for
 
 STEPS = 64
 """Kernels that one statement can become which are looked at."""
@@ -160,8 +160,10 @@ class Rewriter:
         applied = {rewriting.rule for rewriting in before.rewritings}
         if applied & FINAL:
             return
-        barred = (SHAPED if applied & SHAPED else frozenset()) | (
-            frozenset() if contest.calls == inf else UNMAPPED
+        barred = (
+            WHOLE
+            | (SHAPED if applied & SHAPED else frozenset())
+            | (frozenset() if contest.calls == inf else UNMAPPED)
         )
         floors = self.costs.floors(before)
         bounds = self.costs.bounds(before)

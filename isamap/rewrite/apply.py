@@ -76,6 +76,17 @@ def again(
     return tuple(found)
 
 
+def told(
+    kernel: Kernel, rewritings: Sequence[Rewriting]
+) -> tuple[tuple[Statement, Rewriting], ...]:
+    """Return rewritings in their order, each with the statement to which it was applied."""
+    before = [normal(kernel), *(rewriting.kernel for rewriting in rewritings)]
+    return tuple(
+        (own.statements[rewriting.statement], rewriting)
+        for own, rewriting in zip(before, rewritings, strict=False)
+    )
+
+
 def judge(candidates: Iterable[Rewriting]) -> Rewritings:
     """Put the lemmas of rewritings to the solver."""
     proved: list[Rewriting] = []

@@ -6,11 +6,12 @@ from math import prod
 
 from isamap.ir.index import Index, const, var
 from isamap.ir.nodes import Access, Expr, Kernel, Op, Statement
-from isamap.ir.operations import OPERATIONS, REDUCTION_OPERATIONS
+from isamap.ir.operations import REDUCTION_OPERATIONS
 from isamap.ir.printer import print_expr
-from isamap.ir.statements import accesses, identity, names, substitute_expr
-from isamap.rewrite.arithmetic import Model, NoTermError, equal
+from isamap.ir.statements import accesses, names, substitute_expr
+from isamap.rewrite.arithmetic import NoTermError
 from isamap.rewrite.build import Draft, extents, fresh, local, replaced
+from isamap.rewrite.laws import laws, may_reorder
 from isamap.rewrite.rule import Rewriting, Rule
 from isamap.rewrite.shape import Shapes
 from isamap.solver.lemma import Lemma
@@ -40,7 +41,7 @@ def splitting(shapes: Shapes) -> Rule:
 
     def rule(kernel: Kernel, number: int) -> Iterator[Rewriting]:
         statement = kernel.statements[number]
-        if not _may_split(kernel, statement):
+        if not may_reorder(kernel, statement):
             return
         widths = _widths(shapes, statement)
         for name in _neighbouring(statement):
@@ -50,20 +51,6 @@ def splitting(shapes: Shapes) -> Rule:
                     yield from _split(kernel, number, name, extent, lanes)
 
     return rule
-
-
-def _may_split(kernel: Kernel, statement: Statement) -> bool:
-    """Return whether the terms of a reduction may be taken in any order and grouping."""
-    if statement.reduction == "=":
-        return False
-    operation = REDUCTION_OPERATIONS[statement.reduction]
-    floats = statement.target.dtype.is_float and operation in "+*"
-    if floats and not kernel.permissions.reassociate:
-        return False
-    target = statement.target
-    if any(access.buffer == target.buffer for access in accesses(statement.value)):
-        return False
-    return not any(index.reads for index in target.indices)
 
 
 def _widths(shapes: Shapes, statement: Statement) -> tuple[int, ...]:
@@ -109,7 +96,7 @@ def _split(kernel: Kernel, number: int, name: str, extent: int, lanes: int) -> I
     drafts.append(Draft(target, reduction, parts, inner))
     shape = (*(sizes[v] for v in kept), const(lanes))
     with suppress(NoTermError):
-        lemmas = (*_laws(kernel, statement), _positions(name, extent, lanes))
+        lemmas = (*laws(kernel, statement), _positions(name, extent, lanes))
         more = f" and {rest} more" if rest else ""
         why = (
             "the kernel permits to reassociate"
@@ -140,32 +127,6 @@ def _part(
     value: Expr = substitute_expr(statement.value, {name: place})
     own = {v: e for v, e in extents(statement).items() if v != name}
     return Draft(parts, statement.reduction, value, {**own, **added})
-
-
-def _laws(kernel: Kernel, statement: Statement) -> tuple[Lemma, ...]:
-    """Return what lets terms be taken in any order, in groups that begin with the identity."""
-    dtype, reduction = statement.target.dtype, statement.reduction
-    operation = REDUCTION_OPERATIONS[reduction]
-    assert OPERATIONS[operation].associative
-    x, y, z = (Access(name, (), dtype) for name in "xyz")
-    start = identity(reduction, dtype)
-
-    def both(a: Expr, b: Expr) -> Expr:
-        return Op(operation, (a, b), dtype)
-
-    laws: tuple[tuple[str, Expr, Expr], ...] = (
-        ("associative", both(both(x, y), z), both(x, both(y, z))),
-        ("commutative", both(x, y), both(y, x)),
-        ("identity", both(start, x), x),
-    )
-    # Where nothing rounds, the laws hold of the very bits.
-    model: Model = "reals" if operation in "+*" else "bits"
-    finite = kernel.permissions.finite
-    return tuple(equal(law, _claim(a, b), [(a, b)], model, finite) for law, a, b in laws)
-
-
-def _claim(a: Expr, b: Expr) -> str:
-    return f"{print_expr(a)} = {print_expr(b)} for all {a.dtype}".replace("[]", "")
 
 
 def _positions(name: str, extent: int, lanes: int) -> Lemma:

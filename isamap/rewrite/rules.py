@@ -22,6 +22,8 @@ from isamap.rewrite.rule import Rule
 from isamap.rewrite.shape import Shapes
 from isamap.rewrite.shaped import COPY, INSERT, REASSOCIATE, copying, inserting, reassociating
 from isamap.rewrite.split_terms import split_terms
+from isamap.rewrite.start_last import NAME as START
+from isamap.rewrite.start_last import start_last
 from isamap.rewrite.steps import NAME as STEPS
 from isamap.rewrite.steps import in_steps
 from isamap.rewrite.widen import NAME as WIDEN
@@ -47,8 +49,11 @@ RULES: tuple[Named, ...] = (
 )
 """The rules that need to know nothing of a machine, each with the name that chooses it."""
 
-NAMES = (REASSOCIATE, INSERT, COPY, *(name for name, _ in RULES), SPLIT, WIDEN)
+NAMES = (REASSOCIATE, INSERT, COPY, *(name for name, _ in RULES), SPLIT, WIDEN, START)
 """The names of all rules."""
+
+WHOLE = frozenset((START,))
+"""Rules of several statements: kernels compete, not what becomes of a statement."""
 
 SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
 """Rules that bring a value into an instruction's shape: one of them is enough for a statement."""
@@ -65,7 +70,7 @@ def rules_for(
 ) -> tuple[Named, ...]:
     """Return the rules for a machine whose instructions have these statements.
 
-    ``chosen`` are names of :data:`NAMES`; None chooses all.
+    ``chosen`` are names of :data:`NAMES`; None chooses all but those of several statements.
     """
     shapes = Shapes(tuple(bodies))
     every: tuple[Named, ...] = (
@@ -75,5 +80,8 @@ def rules_for(
         *RULES,
         (SPLIT, splitting(shapes)),
         (WIDEN, widening(shapes)),
+        (START, start_last),
     )
-    return tuple((name, rule) for name, rule in every if chosen is None or name in chosen)
+    if chosen is None:
+        chosen = [name for name in NAMES if name not in WHOLE]
+    return tuple((name, rule) for name, rule in every if name in chosen)

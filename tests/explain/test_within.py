@@ -90,4 +90,4 @@ def test_an_operand_that_no_other_statement_leaves_has_to_be_brought(
         map_kernel(kernel, machine)
     told = caught.value.diagnostics[0]
     assert told.message.startswith("what matches the statement that writes T cannot be made")
-    assert [note.message for note in told.notes][0] == f"bias: {LACKING}"
+    assert told.notes[0].message == f"bias: {LACKING}"

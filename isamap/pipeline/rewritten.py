@@ -51,6 +51,21 @@ class Limits:
     busy: float = inf
 
 
+def _by_turns(ranked: Sequence[tuple[float, Candidate]]) -> list[tuple[float, Candidate]]:
+    """Return candidates in an order in which each sequence of rules comes first with its best.
+
+    ``ranked`` are in the order of their floors, which hardly tell some of them apart.
+    """
+    turns: dict[tuple[str, ...], int] = {}
+    keys = []
+    for floor, candidate in ranked:
+        rules = tuple(rewriting.rule for rewriting in candidate.rewritings)
+        turns[rules] = turns.get(rules, 0) + 1
+        keys.append((turns[rules], floor))
+    order = sorted(range(len(ranked)), key=lambda n: keys[n])
+    return [ranked[n] for n in order]
+
+
 @dataclass(slots=True)
 class Rewriter:
     """Looks for better kernels; with ``second`` for the best of another way that is close."""
@@ -125,7 +140,7 @@ class Rewriter:
         most = len(within) if contest.calls == inf else ENUMERATED
         quick = [
             (cycles, candidate)
-            for _, candidate in within[:most]
+            for _, candidate in _by_turns(within)[:most]
             if (cycles := self.costs.quick(candidate, contest.calls, limit)) < limit
         ]
         quick.sort(key=lambda item: item[0])

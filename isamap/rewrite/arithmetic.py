@@ -233,6 +233,9 @@ class Terms:
     def _convert(self, op: str, term: str, source: DType, dtype: DType) -> str | None:
         if source == dtype:
             return term
+        if source.kind == "bool":
+            one, zero = (self.of(Literal(canonical(text, dtype), dtype)) for text in "10")
+            return f"(ite {term} {one} {zero})"
         if source.is_float and dtype.is_float:
             wider = dtype.precision >= source.precision and dtype.max_exponent >= (
                 source.max_exponent

@@ -6,6 +6,8 @@ from typing import TypeAlias
 from isamap.ir.nodes import Statement
 from isamap.rewrite.by_exp import NAME as BY_EXP
 from isamap.rewrite.by_exp import sigmoid_by_exp
+from isamap.rewrite.by_select import NAME as BY_SELECT
+from isamap.rewrite.by_select import bool_by_select
 from isamap.rewrite.contraction import contract
 from isamap.rewrite.narrow import narrow_arithmetic
 from isamap.rewrite.narrow_copies import narrow_copies
@@ -43,6 +45,7 @@ RULES: tuple[Named, ...] = (
     ("winograd", winograd),
     ("reciprocal", reciprocal),
     (BY_EXP, sigmoid_by_exp),
+    (BY_SELECT, bool_by_select),
     (ONCE, compute_once),
     (POSITIONS, positions_from_memory),
     (STEPS, in_steps),

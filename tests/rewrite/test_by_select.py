@@ -1,0 +1,52 @@
+"""Numbers of truth values by selecting."""
+
+import pytest
+
+from isamap.hw.load import load_hardware
+from isamap.interp.inputs import random_inputs
+from isamap.interp.run import interpret
+from isamap.ir.printer import print_statement
+from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Options
+from isamap.rewrite.apply import rewritings
+from isamap.rewrite.rules import rules_for
+from tests.rewrite.products import assert_valid, kernel_of
+
+RULE = rules_for((), ("bool-by-select",))
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "want"),
+    [
+        ("s32(A[i] > B[i])", "s32", "select(A[i] > B[i], 1, 0)"),
+        ("f32(A[i] > 0) * B[i]", "f32", "select(A[i] > 0.0, 1.0, 0.0) * B[i]"),
+        ("u8(M[i]) + u8(~M[i])", "u8", "select(M[i], 1, 0) + select(~M[i], 1, 0)"),
+        ("f16(M[i])", "f16", "select(M[i], 1.0, 0.0)"),
+    ],
+)
+def test_a_number_of_a_truth_value_is_selected(value: str, dtype: str, want: str) -> None:
+    kernel = kernel_of(
+        f"kernel k {{ in A : f32[50]\nin B : f32[50]\nin M : bool[50]\nout C : {dtype}[50]\n"
+        f"C[i] = {value} }}"
+    )
+    (only,) = rewritings(kernel, 0, RULE).proved
+    assert print_statement(only.kernel.statements[0]) == f"C[i] = {want}"
+    assert_valid(only, kernel)
+    inputs = random_inputs(kernel, seed=1)
+    got, wanted = interpret(only.kernel, inputs), interpret(kernel, inputs)
+    assert (got["C"] == wanted["C"]).all()
+
+
+@pytest.mark.parametrize("value", ["s32(A[i])", "select(A[i] > 0, 1, 0)"])
+def test_nothing_else_is(value: str) -> None:
+    kernel = kernel_of(f"kernel k {{ in A : f32[5]\nout C : s32[5]\nC[i] = {value} }}")
+    found = rewritings(kernel, 0, RULE)
+    assert not (*found.proved, *found.refused)
+
+
+@pytest.mark.parametrize("hardware", ["x86_avx512", "x86_avx2", "aarch64_neon", "wasm_relaxed"])
+def test_elements_that_satisfy_a_condition_are_counted_in_vectors(hardware: str) -> None:
+    kernel = kernel_of("kernel k { in A : f32[4096]\nout C : s32[]\nC[] += s32(A[k] > 0.5) }")
+    result = map_kernel(kernel, load_hardware(hardware), Options(prove=False))
+    assert [r.rule for r in result.rewritings] == ["bool-by-select", "split-reduction"]
+    assert not any(name.startswith("c_gt") for name in result.estimate.instructions)

@@ -8,6 +8,7 @@ from isamap.ir.nodes import Access, Expr, Literal
 from isamap.ir.printer import print_expr
 from isamap.lower.context import Context
 from isamap.lower.fault import bad
+from isamap.lower.joint import Joint, Place, join
 from isamap.lower.nodes import Copy
 from isamap.lower.packing import gathering_copies, packing_copies, padded_at, padded_copy
 from isamap.lower.position import Position
@@ -54,36 +55,62 @@ class Operands:
         self._kinds: dict[tuple[str, Access], Treatment] = {}
         self._rooms: dict[tuple[str, Access], str] = {}
         self._pitches: dict[tuple[str, Access], int] = {}
+        self._joints: dict[Place, Joint] = {}
         self.references = self._references()
 
     def _references(self) -> dict[str, dict[Access, Reference]]:
         treatments = iter(self.schedule.operands)
-        table: dict[str, dict[Access, Reference]] = {}
+        pitches: dict[Place, int] = {}
         number = 0
         for operand, _ in brought(self.matching):
-            own = accesses_of(self.matching, operand)
-            wanted: dict[Access, Treatment] = {a: next(treatments, "direct") for a in own}
             places = gathered(self.matching, operand)
-            self._kinds |= {(operand, access): kind for access, kind in wanted.items()}
-            pitches: dict[Access, int] = {}
-            for access in own:
-                pitches[access] = self._pitch(access, wanted[access], number)
+            for access in accesses_of(self.matching, operand):
+                kind: Treatment = next(treatments, "direct")
+                self._kinds[operand, access] = kind
+                pitches[operand, access] = self._pitch(access, kind, number)
                 if depth := self.schedule.copied_inside(number):
-                    self._check_inside(operand, access, wanted[access], depth, bool(places))
+                    self._check_inside(operand, access, kind, depth, bool(places))
                     self._later.append((depth, operand, access))
                 number += 1
-            if places:
-                if set(wanted.values()) != {"packed"}:
+        self._join(pitches)
+        table: dict[str, dict[Access, Reference]] = {}
+        loose = overlapped(self.schedule)
+        for operand, _ in brought(self.matching):
+            own = accesses_of(self.matching, operand)
+            if places := gathered(self.matching, operand):
+                if {self._kinds[operand, access] for access in own} != {"packed"}:
                     raise bad(f"operand '{places[0][0]}' is gathered from several places: packed")
                 table[operand] = dict.fromkeys(own, self._gathered(operand, places))
                 continue
-            loose = overlapped(self.schedule)
             table[operand] = {
-                a: replace(self._reference(operand, a, kind, pitches[a]), loose=loose)
-                for a, kind in wanted.items()
+                access: replace(
+                    self._reference(
+                        operand, access, self._kinds[operand, access], pitches[operand, access]
+                    ),
+                    loose=loose,
+                )
+                for access in own
             }
         self._unpacked = {(o, a): table[o][a] for _, o, a in self._later}
         return table
+
+    def _join(self, pitches: Mapping[Place, int]) -> None:
+        """Find out which accesses share a padded copy."""
+        depths = {(operand, access): depth for depth, operand, access in self._later}
+        for depth in sorted({depths.get(place, 0) for place in pitches}):
+            alike = [
+                place
+                for place in pitches
+                if depths.get(place, 0) == depth
+                and self._kinds[place] == "padded"
+                and self._found(place[1]).guards
+            ]
+            self._joints |= join(alike, self._extents_inside(depth), pitches)
+
+    def _found(self, access: Access) -> Reference:
+        """Return where an access finds its elements in its buffer."""
+        buffers = self.context.buffers
+        return direct(buffers[access.buffer], access, self.extents, buffers)
 
     def _pitch(self, access: Access, treatment: str, number: int) -> int:
         """Return how far apart rows of an access's padded copy begin; 0 if they are not."""
@@ -93,9 +120,7 @@ class Operands:
         return pitch
 
     def _reference(self, operand: str, access: Access, treatment: str, pitch: int) -> Reference:
-        found = direct(
-            self.context.buffers[access.buffer], access, self.extents, self.context.buffers
-        )
+        found = self._found(access)
         if treatment == "direct":
             return found
         if treatment == "bordered":
@@ -103,7 +128,7 @@ class Operands:
         later = (operand, access) in {(o, a) for _, o, a in self._later}
         if treatment == "padded" and later and found.guards:
             self._pitches[operand, access] = pitch
-            return self._padding(access, pitch).reference()
+            return self._padding(access, pitch, operand=operand).reference()
         own = operand if treatment == "padded" else None
         found = self.unguarded(access, found, own, pitch)
         if treatment == "padded" or later:
@@ -181,12 +206,17 @@ class Operands:
     ) -> tuple[Copy, ...]:
         if (operand, access) not in self._pitches:
             return ()  # it never leaves its buffer
-        layout = padded_at(self._room(operand, access, depth), access, here, here.live)
+        joint = self._joints.get((operand, access))
+        room = self._room(*(joint.first if joint else (operand, access)), depth)
+        layout = padded_at(room, access, here, here.live)
         if layout is None:
             raise bad(f"the reach of {access.buffer} inside {depth} loops has no closed form")
+        layout = layout if joint is None else joint.widened(layout)
         layout = replace(layout, pitch=self._pitches[operand, access])
         loose = overlapped(self.schedule)
         self.references[operand][access] = replace(layout.reference(), loose=loose)
+        if joint is not None and joint.first != (operand, access):
+            return ()  # it is made for that one
         return (padded_copy(self.context, layout, here.is_nonnegative),)
 
     def _room(self, operand: str, access: Access, depth: int) -> str:
@@ -194,17 +224,19 @@ class Operands:
         share one of them.
         """
         if (operand, access) not in self._rooms:
-            outer = self.schedule.levels[:depth]
-            steps = {level.variable: level.step for level in outer}
-            extents = {
-                v: extent if v not in steps else const(min(steps[v], extent.constant or steps[v]))
-                for v, extent in self.extents.items()
-            }
-            array, size = self._copy_size(operand, access, extents)
-            private = any(level.parallel for level in outer)
+            array, size = self._copy_size(operand, access, self._extents_inside(depth))
+            private = any(level.parallel for level in self.schedule.levels[:depth])
             name = self.context.workspace(array, access.dtype, size, private)
             self._rooms[operand, access] = name
         return self._rooms[operand, access]
+
+    def _extents_inside(self, depth: int) -> dict[str, Index]:
+        """Return the iterations of each variable inside so many loops."""
+        steps = {level.variable: level.step for level in self.schedule.levels[:depth]}
+        return {
+            v: extent if v not in steps else const(min(steps[v], extent.constant or steps[v]))
+            for v, extent in self.extents.items()
+        }
 
     def _copy_size(
         self, operand: str, access: Access, extents: Mapping[str, Index]
@@ -214,11 +246,20 @@ class Operands:
             packed_ = self._packed_layout(operand, access, extents)
             assert packed_ is not None, "it was packed already"
             return packed_.array, packed_.size()
-        layout = self._padding(access, self._pitches[operand, access], extents)
-        return layout.array, product(layout.room) + self._spare(operand, layout)
+        layout = self._padding(access, self._pitches[operand, access], extents, operand)
+        return layout.array, product(layout.room) + self._spare(operand, access, layout)
 
-    def _spare(self, operand: str, layout: PaddedLayout) -> Index:
-        return spare_rows(self.mapping, operand, layout.reference(), self.extents)
+    def _spare(self, operand: str, access: Access, layout: PaddedLayout) -> Index:
+        """Return the elements behind a padded copy that whole fragments read: of any operand."""
+        joint = self._joints.get((operand, access))
+        sharing = [
+            place[0] for place, one in self._joints.items() if joint and one.first == joint.first
+        ]
+        rows = (
+            spare_rows(self.mapping, name, layout.reference(), self.extents)
+            for name in dict.fromkeys((operand, *sharing))
+        )
+        return max(rows, key=lambda index: index.constant or 0)
 
     def unguarded(
         self, access: Access, found: Reference, operand: str | None = None, pitch: int = 0
@@ -228,23 +269,37 @@ class Operands:
         Whole fragments of an ``operand`` may be read there; ``pitch`` is that of a padded copy.
         """
         if found.guards:
-            layout = self._padding(access, pitch)
-            size = product(layout.room)
-            if operand is not None:
-                size += self._spare(operand, layout)
-            layout = replace(layout, array=self.context.workspace(layout.array, access.dtype, size))
-            self.copies.append(padded_copy(self.context, layout))
-            found = layout.reference()
+            layout = self._padding(access, pitch, operand=operand)
+            joint = self._joints.get((operand or "", access))
+            array = self._rooms.get(joint.first) if joint else None
+            if array is None:
+                size = product(layout.room)
+                if operand is not None:
+                    size += self._spare(operand, access, layout)
+                array = self.context.workspace(layout.array, access.dtype, size)
+                self.copies.append(padded_copy(self.context, replace(layout, array=array)))
+                if joint:
+                    self._rooms[joint.first] = array
+            found = replace(layout, array=array).reference()
         return found
 
     def _padding(
-        self, access: Access, pitch: int, extents: Mapping[str, Index] | None = None
+        self,
+        access: Access,
+        pitch: int,
+        extents: Mapping[str, Index] | None = None,
+        operand: str | None = None,
     ) -> PaddedLayout:
-        """Return the padded copy for all iterations, or for so many of each variable."""
+        """Return the padded copy for all iterations, or for so many of each variable.
+
+        That of an access of an ``operand`` may be one of several accesses.
+        """
         array = f"{access.buffer}_padded"
         layout = padded(array, access, self.extents if extents is None else extents)
         if layout is None:
             raise bad(f"the reach of {access.buffer} has no closed form: it cannot be padded")
+        if operand is not None and (joint := self._joints.get((operand, access))) is not None:
+            layout = joint.widened(layout)
         length = layout.shape[-1].constant if layout.shape else None
         if pitch and (length is None or length > pitch):
             raise bad(f"rows of {array} are longer than {pitch} elements")

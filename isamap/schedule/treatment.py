@@ -41,6 +41,9 @@ def by_operand(mapping: Mapping, chosen: Sequence[Treatment]) -> dict[str, tuple
     return found
 
 
+BOUNDED = frozenset(("padded", "bordered"))
+"""Treatments of operands that leave their buffer: what stays inside is read where it lies."""
+
 KINDS: tuple[Treatment, ...] = ("direct", "padded", "bordered", "packed", "repeated")
 """All treatments, in the order in which they are tried."""
 
@@ -287,7 +290,13 @@ class Treatments:
             if reference is None:
                 return None
             references[access] = reference
-        return references
+        bounded = kind not in BOUNDED or any(map(self._leaves, references))
+        return references if bounded else None
+
+    def _leaves(self, access: Access) -> bool:
+        """Return whether an access leaves its buffer for some iterations."""
+        found = self._in_order(access, "direct")
+        return found is not None and bool(found.guards)
 
     def _is_in_place(self, wanted: Fragment) -> bool:
         """Return whether an instruction reads a fragment itself, as a constant or from memory."""
@@ -351,17 +360,19 @@ class Treatments:
     def pitches(self, mapping: Mapping, kinds: Sequence[Treatment]) -> tuple[int, ...]:
         """Return that of each access that is treated so; nothing where all are 0."""
         pairs = zip(inputs(mapping), kinds, strict=True)
-        found = tuple(self.pitch(a) if kind == "padded" else 0 for (_, a), kind in pairs)
+        found = tuple(
+            self.pitch(a) if kind == "padded" and self._leaves(a) else 0 for (_, a), kind in pairs
+        )
         return found if any(found) else ()
 
     def _unpack(self, access: Access, kind: Treatment) -> Reference | None:
         buffer = self.buffers[access.buffer]
         found = direct(buffer, access, self.extents, self.buffers)
-        if kind == "direct":
+        if kind == "direct" or not found.guards:
             return found
         if kind == "bordered":
-            return replace(found, aside=Aside(access, access.buffer)) if found.guards else None
-        layout = padded(access.buffer, access, self.extents) if found.guards else None
+            return replace(found, aside=Aside(access, access.buffer))
+        layout = padded(access.buffer, access, self.extents)
         return replace(layout, pitch=self.pitch(access)).reference() if layout else None
 
     def _pack(self, operand: str, access: Access, repeat: bool) -> PackedLayout | None:

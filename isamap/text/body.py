@@ -48,7 +48,7 @@ class Body:
         self.plans.append(Plan(uses, ranges))
         for use in uses.accesses:
             if not use.target:
-                self._check_read(use)
+                self._check_read(use, item)
         target = uses.target
         if target is None:
             self._forgive(item)
@@ -78,14 +78,18 @@ class Body:
             self.first.setdefault(name, item.reduction.text)
 
     # --- order ------------------------------------------------------------------------------------
-    def _check_read(self, use: Use) -> None:
+    def _check_read(self, use: Use, item: StatementItem) -> None:
         """Report a read of elements that nothing has written yet."""
         scope, name = self.scope, use.name
         if use.buffer.item.role.text not in ("local", "out"):
             return
         if name not in self.first:
             message = f"{name} is read before it is written"
-            scope.fail("E027", message, use.node, "write it in a statement before this one")
+            hint = "write it in a statement before this one"
+            if not isinstance(item.target, Broken) and item.target.buffer.text == name:
+                hint = "a statement computes its elements in any order, not one from another; "
+                hint += "to go on from what is there, write += or let the buffer be inout"
+            scope.fail("E027", message, use.node, hint)
             self.first[name] = ""
         elif self.first[name] == "=" and name not in self.settled:
             self.settled.add(name)

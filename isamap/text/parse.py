@@ -23,6 +23,7 @@ _DEFINITIONS = frozenset(("KERNEL", "INSTRUCTION", "PROGRAM", "INCLUDE"))
 _ITEMS = frozenset(("IN", "CONST", "OUT", "INOUT", "LOCAL", "FOR", "STATE"))
 _ASSIGNMENTS = frozenset(("EQUAL", "ASSIGN"))
 _COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
+_JOINING = frozenset("&|^")
 _AFTER_NAME = frozenset(("LSQB", "LPAR", "COLON"))
 
 
@@ -244,10 +245,20 @@ class Parser:
         elif token.kind == "EQUAL" and "STAR" in expected:
             return "E007", "values are compared with =="
         elif token.text in _COMPARISONS and "ASSIGN" not in expected:
-            return "E007", "comparisons do not chain: write (a < b) & (b < c)"
+            return "E007", self._comparison_hint(position)
         elif self._tokens[self._line(position)].kind == "FOR":
             return "E007", self._range_hint(position)
         return "E007", None
+
+    def _comparison_hint(self, position: int) -> str:
+        """Return how several comparisons are written, for the second one of an expression."""
+        for token in reversed(self._tokens[self._line(position) : position]):
+            if token.text in _COMPARISONS:
+                break
+            if token.text in _JOINING:
+                sign = token.text
+                return f"{sign} is stronger than comparisons: write (a < b) {sign} (c < d)"
+        return "comparisons do not chain: write (a < b) & (b < c)"
 
     def _range_hint(self, position: int) -> str | None:
         """Return how ranges are written, for an error on a line that begins with one."""

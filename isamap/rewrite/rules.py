@@ -6,8 +6,6 @@ from typing import TypeAlias
 from isamap.ir.nodes import Statement
 from isamap.rewrite.by_exp import NAME as BY_EXP
 from isamap.rewrite.by_exp import sigmoid_by_exp
-from isamap.rewrite.by_select import NAME as BY_SELECT
-from isamap.rewrite.by_select import bool_by_select
 from isamap.rewrite.contraction import contract
 from isamap.rewrite.narrow import narrow_arithmetic
 from isamap.rewrite.narrow_copies import narrow_copies
@@ -23,6 +21,7 @@ from isamap.rewrite.reciprocal import reciprocal
 from isamap.rewrite.rule import Rule
 from isamap.rewrite.shape import Shapes
 from isamap.rewrite.shaped import COPY, INSERT, REASSOCIATE, copying, inserting, reassociating
+from isamap.rewrite.spelled import SPELLED
 from isamap.rewrite.split_terms import split_terms
 from isamap.rewrite.start_last import NAME as START
 from isamap.rewrite.start_last import start_last
@@ -45,7 +44,7 @@ RULES: tuple[Named, ...] = (
     ("winograd", winograd),
     ("reciprocal", reciprocal),
     (BY_EXP, sigmoid_by_exp),
-    (BY_SELECT, bool_by_select),
+    *SPELLED,
     (ONCE, compute_once),
     (POSITIONS, positions_from_memory),
     (STEPS, in_steps),

@@ -1,5 +1,6 @@
-"""Numbers of truth values by selecting."""
+"""Operations that are spelled out in others: truth values as numbers, sizes of integers."""
 
+import numpy as np
 import pytest
 
 from isamap.hw.load import load_hardware
@@ -13,6 +14,7 @@ from isamap.rewrite.rules import rules_for
 from tests.rewrite.products import assert_valid, kernel_of
 
 RULE = rules_for((), ("bool-by-select",))
+SIZE = rules_for((), ("abs-by-max",))
 
 
 @pytest.mark.parametrize(
@@ -50,3 +52,31 @@ def test_elements_that_satisfy_a_condition_are_counted_in_vectors(hardware: str)
     result = map_kernel(kernel, load_hardware(hardware), Options(prove=False))
     assert [r.rule for r in result.rewritings] == ["bool-by-select", "split-reduction"]
     assert not any(name.startswith("c_gt") for name in result.estimate.instructions)
+
+
+@pytest.mark.parametrize("dtype", ["s8", "s16", "s32", "s64"])
+def test_the_size_of_an_integer_is_the_larger_one_of_it_and_its_negative(dtype: str) -> None:
+    kernel = kernel_of(
+        f"kernel k {{ in A : {dtype}[300]\nout C : {dtype}[300]\nC[i] = abs(A[i] - 1) * 2 }}"
+    )
+    (only,) = rewritings(kernel, 0, SIZE).proved
+    text = print_statement(only.kernel.statements[0])
+    assert text == "C[i] = max(A[i] - 1, 0 - (A[i] - 1)) * 2"
+    ends = np.iinfo(dtype.replace("s", "int"))
+    values = np.resize(np.array([ends.min, ends.min + 1, ends.min + 2, ends.max, -1, 0, 1, 2]), 300)
+    inputs = {"A": values.astype(ends.dtype)}
+    got, wanted = interpret(only.kernel, inputs), interpret(kernel, inputs)
+    assert (got["C"] == wanted["C"]).all()
+
+
+def test_sizes_of_floats_are_no_maxima() -> None:
+    kernel = kernel_of("kernel k { in A : f32[5]\nout C : f32[5]\nC[i] = abs(A[i]) }")
+    assert not rewritings(kernel, 0, SIZE).proved
+
+
+@pytest.mark.parametrize("hardware", ["x86_avx512", "x86_avx2", "aarch64_neon", "aarch64_sve2"])
+@pytest.mark.parametrize("value", ["abs(A[i])", "-A[i]"])
+def test_sizes_and_negatives_of_integers_are_computed_in_vectors(hardware: str, value: str) -> None:
+    kernel = kernel_of(f"kernel k {{ in A : s32[4096]\nout C : s32[4096]\nC[i] = {value} }}")
+    result = map_kernel(kernel, load_hardware(hardware), Options(prove=False))
+    assert not any(name.startswith("c_") for name in result.estimate.instructions)

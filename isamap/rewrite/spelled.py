@@ -1,0 +1,75 @@
+"""Rules that spell an operation out in others, which vectors of more machines have."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from isamap.ir.literal import canonical
+from isamap.ir.nodes import Expr, Kernel, Literal, Op
+from isamap.ir.printer import print_expr
+from isamap.rewrite.arithmetic import NoTermError, equal
+from isamap.rewrite.build import Draft, extents, replaced
+from isamap.rewrite.rule import Rewriting, Rule
+
+BY_SELECT, BY_MAX, BY_SUB = "bool-by-select", "abs-by-max", "neg-by-sub"
+
+
+def _selected(expr: Op) -> Expr | None:
+    """Return ``select(b, 1, 0)`` for a truth value ``b`` that is converted to a number."""
+    if expr.op != "cast" or expr.args[0].dtype.kind != "bool" or expr.dtype.kind == "bool":
+        return None
+    one, zero = (Literal(canonical(text, expr.dtype), expr.dtype) for text in "10")
+    return Op("select", (expr.args[0], one, zero), expr.dtype)
+
+
+def _larger(expr: Op) -> Expr | None:
+    """Return ``max(x, 0 - x)`` for the size of an integer, the least of which has none."""
+    if expr.op != "abs" or expr.dtype.kind != "signed":
+        return None
+    (value,) = expr.args
+    return Op("max", (value, _negative(value)), expr.dtype)
+
+
+def _subtracted(expr: Op) -> Expr | None:
+    """Return ``0 - x`` for the negative of an integer."""
+    return _negative(expr.args[0]) if expr.op == "neg" and expr.dtype.is_integer else None
+
+
+def _negative(value: Expr) -> Expr:
+    return Op("-", (Literal(canonical("0", value.dtype), value.dtype), value), value.dtype)
+
+
+def _spelling(name: str, spell: Callable[[Op], Expr | None], note: str) -> tuple[str, Rule]:
+    """Return the rule that spells out each operation of a statement for which ``spell`` knows how.
+
+    The solver is asked whether the statement's value is the same, bit for bit.
+    """
+
+    def spelled(expr: Expr) -> Expr:
+        if not isinstance(expr, Op):
+            return expr
+        inner = replace(expr, args=tuple(map(spelled, expr.args)))
+        return spell(inner) or inner
+
+    def rule(kernel: Kernel, number: int) -> Iterator[Rewriting]:
+        statement = kernel.statements[number]
+        value = spelled(statement.value)
+        if value == statement.value:
+            return
+        draft = Draft(statement.target, statement.reduction, value, extents(statement))
+        claim = f"{print_expr(statement.value)} = {print_expr(value)}"
+        with suppress(NoTermError):
+            lemma = equal(name, claim, [(statement.value, value)], "bits")
+            yield Rewriting(name, number, replaced(kernel, number, [draft]), (lemma,), note)
+
+    return name, rule
+
+
+SPELLED = (
+    _spelling(
+        BY_SELECT, _selected, "1 where something is true and 0 where it is not: the same number"
+    ),
+    _spelling(BY_MAX, _larger, "the larger one of an integer and of zero less it"),
+    _spelling(BY_SUB, _subtracted, "zero less an integer is its negative"),
+)
+"""The rules, each with its name."""

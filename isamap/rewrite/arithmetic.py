@@ -240,11 +240,12 @@ class Terms:
             wider = dtype.precision >= source.precision and dtype.max_exponent >= (
                 source.max_exponent
             )
-            if not wider or op == "sat":
+            if op == "sat" or (not wider and self.model == "reals"):
                 return None
             if self.model == "reals":
                 return term
-            return f"((_ to_fp {_float_sort(dtype).split()[-2]} {dtype.precision}) RNE {term})"
+            exponent = _float_sort(dtype).split()[-2]
+            return f"((_ to_fp {exponent} {dtype.precision}) RNE {term})"
         if op == "cast" and source.is_integer and dtype.is_integer:
             return _resized(term, source, dtype)
         if op == "sat" and source.is_integer and dtype.is_integer:

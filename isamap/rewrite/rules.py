@@ -63,7 +63,7 @@ SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
 FINAL = frozenset((REASSOCIATE,))
 """Rules after which no other one finds what it would not have found before."""
 
-UNMAPPED = frozenset((COPY, STEPS, WIDEN))
+UNMAPPED = frozenset((COPY, STEPS))
 """Rules that gain nothing for a statement that has mappings."""
 
 

@@ -1,14 +1,16 @@
-"""Integer arithmetic in a wider type, where a machine has none in its own."""
+"""Arithmetic in a wider type, where a machine has none in its own."""
 
 import numpy as np
 import pytest
 
+from isamap.hw.load import load_hardware
 from isamap.interp.inputs import random_inputs
 from isamap.interp.run import interpret
 from isamap.ir.nodes import Statement
 from isamap.ir.printer import print_statement
+from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Options
 from isamap.rewrite.apply import Rewritings, rewritings
-from isamap.rewrite.rules import UNMAPPED
 from isamap.rewrite.shape import Shapes
 from isamap.rewrite.widen import NAME, widening
 from isamap.text.load import parse_module
@@ -90,5 +92,53 @@ def test_what_has_no_wider_type_or_begins_with_something_stays(text: str) -> Non
     assert not found.refused
 
 
-def test_it_is_for_what_nothing_else_computes() -> None:
-    assert NAME in UNMAPPED
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        ("Y[i] = max(X[i], 0.5)", "max(f32(X[i]), 0.5)"),
+        ("Y[i] = select(M[i], -X[i], abs(Z[i]))", "select(M[i], -f32(X[i]), abs(f32(Z[i])))"),
+        ("Y[i] = min(X[i] * Z[i], Z[i])", "min(f32(X[i] * Z[i]), f32(Z[i]))"),
+    ],
+)
+def test_floats_are_compared_in_a_wider_type(dtype: str, value: str, want: str) -> None:
+    text = f"kernel k {{ in X : {dtype}[99]  in Z : {dtype}[99]  in M : bool[99]  "
+    kernel = kernel_of(f"{text}out Y : {dtype}[99]  {value} }}")
+    found = rewritings(kernel, 0, ((NAME, widening(Shapes(machine("f32", dtype)))),))
+    assert not found.refused
+    (only,) = found.proved
+    texts = [print_statement(s) for s in only.kernel.statements]
+    assert texts == [f"Y_wide[i] = {want}", f"Y[i] = {dtype}(Y_wide[i])"]
+    assert_valid(only, kernel)
+    inputs = random_inputs(kernel, seed=3)
+    got, wanted = interpret(only.kernel, inputs)["Y"], interpret(kernel, inputs)["Y"]
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_maxima_of_floats_are_taken_in_a_wider_type() -> None:
+    text = POOL.replace("s8", "bf16")
+    assert statements(widened(text, "f32")) == [
+        ["Y_wide[p, c] max= f32(X[p + r, c])", "Y[p, c] = bf16(Y_wide[p, c])"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "types"),
+    [
+        ("Y[i] = X[i] + Z[i]", ("f32",)),  # it rounds
+        ("Y[i] += X[i] * Z[j]", ("f32",)),
+        ("Y[i] = max(X[i], Z[i])", ("s32", "f16")),  # f16 has not all values of bf16
+    ],
+)
+def test_what_rounds_is_not_done_in_a_wider_type(statement: str, types: tuple[str, ...]) -> None:
+    text = f"kernel k {{ in X : bf16[9]  in Z : bf16[9]  out Y : bf16[9]  {statement} }}"
+    found = widened(text, *types)
+    assert not (*found.proved, *found.refused)
+
+
+@pytest.mark.parametrize("hardware", ["x86_avx2", "aarch64_neon", "vector_c"])
+def test_maxima_of_bf16_are_taken_in_vectors(hardware: str) -> None:
+    kernel = kernel_of("kernel k { in X : bf16[4096]  out Y : bf16[4096]  Y[i] = max(X[i], 0) }")
+    result = map_kernel(kernel, load_hardware(hardware), Options(prove=False))
+    assert [r.rule for r in result.rewritings] == [NAME]
+    assert not any(name.startswith("c_max") for name in result.estimate.instructions)

@@ -21,7 +21,7 @@ from isamap.rewrite.rules import FINAL, SHAPED, UNMAPPED, WHOLE, Named, rules_fo
 STEPS = 64
 """Kernels that one statement can become which are looked at."""
 
-ENUMERATED = 12
+ENUMERATED = 24
 """Those of them whose mappings are enumerated, for each number of rewritings."""
 
 SCHEDULED = 3

@@ -124,7 +124,9 @@ class Terms:
             case Access() | Coordinate() | Reduce():
                 return self._element(print_expr(expr), expr.dtype)
             case Op("cast", (Literal() as given,), dtype) if same := _exact(given, dtype):
-                return self._literal(same)
+                # The shortest text of a value in a wider type is another real number.
+                between = given.dtype.is_float and dtype.is_float
+                return self._literal(given if between and self.model == "reals" else same)
             case Op(op, args, dtype):
                 terms = [self.of(arg) for arg in args]
                 known = self._operation(op, terms, [arg.dtype for arg in args], dtype)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 
 from isamap.ir.dtype import DType
@@ -24,7 +25,10 @@ _SAME = frozenset({"+", "-", "*", "neg", "min", "max", "abs", "select", "&", "|"
 """Operations that are done in the wider type; what else a value has is converted."""
 
 _EXACT = frozenset({"neg", "min", "max", "abs", "select"})
-"""Those of floats: they round nothing, so that a wider type makes no difference."""
+"""Those of floats that round nothing, so that a wider type makes no difference."""
+
+_ROUNDED = frozenset({"+", "-", "*"})
+"""Those of floats that are rounded to a wider type then, and their result once in the end."""
 
 
 def widening(shapes: Shapes) -> Rule:
@@ -35,15 +39,18 @@ def widening(shapes: Shapes) -> Rule:
         Y_wide[p, c] max= s32(X[p + r, c])
         Y[p, c] = sat[s8](Y_wide[p, c])
 
-    or the same with a conversion that wraps, and ``Y[i] = max(X[i], 0)`` likewise.  Of floats those
-    operations are done so that round nothing: maxima of bf16 where there are those of f32.  A
-    reduction must begin with nothing: the statement alone writes its target.
+    or the same with a conversion that wraps, and ``Y[i] = max(X[i], 0)`` likewise.  So are floats
+    of less than 32 bits: maxima of bf16 where there are those of f32, and where the kernel permits
+    to reassociate, sums and products, which are rounded to bf16 in the end only.  A reduction must
+    begin with nothing: the statement alone writes its target.
     """
 
     def rule(kernel: Kernel, number: int) -> Iterator[Rewriting]:
         statement = kernel.statements[number]
         narrow = statement.target.dtype
-        if narrow.kind == "bool" or not _may_widen(kernel, number):
+        if narrow.kind == "bool" or (narrow.is_float and narrow.bits >= 32):
+            return
+        if not _may_widen(kernel, number):
             return
         ways = ("sat", "cast") if narrow.is_integer else ("cast",)
         for wide, back in product(_wider(shapes, statement), ways):
@@ -59,16 +66,23 @@ def _may_widen(kernel: Kernel, number: int) -> bool:
     target = statement.target
     if any(access.buffer == target.buffer for access in accesses(statement.value)):
         return False
-    narrow = target.dtype
-    if narrow.is_float and statement.reduction not in ("=", "min=", "max="):
-        return False
     if statement.reduction == "=":
-        return isinstance(statement.value, Op) and statement.value.op in _done_in(narrow)
+        done = _done_in(kernel, target.dtype)
+        return isinstance(statement.value, Op) and statement.value.op in done
+    if target.dtype.is_float and statement.reduction == "+=" and not _may_round(kernel):
+        return False
     return statement.reduction != "*=" and is_sole_writer(kernel, number)
 
 
-def _done_in(narrow: DType) -> frozenset[str]:
-    return _EXACT if narrow.is_float else _SAME
+def _done_in(kernel: Kernel, narrow: DType) -> frozenset[str]:
+    if not narrow.is_float:
+        return _SAME
+    return _EXACT | _ROUNDED if _may_round(kernel) else _EXACT
+
+
+def _may_round(kernel: Kernel) -> bool:
+    """Return whether floats may be rounded otherwise than each operation says."""
+    return kernel.permissions.reassociate and kernel.permissions.finite
 
 
 def _holds(wide: DType, narrow: DType) -> bool:
@@ -86,7 +100,8 @@ def _wider(shapes: Shapes, statement: Statement) -> tuple[DType, ...]:
     narrow = statement.target.dtype
     every = {one.target.dtype for one in shapes.statements}
     found = {dtype for dtype in every if _holds(dtype, narrow)}
-    return tuple(sorted(found, key=lambda dtype: (dtype.bits, dtype.name)))
+    order = sorted(found, key=lambda dtype: (dtype.bits, dtype.name))
+    return tuple(order[:1] if narrow.is_float else order)
 
 
 def _widened(kernel: Kernel, number: int, wide: DType, back: str) -> Rewriting:
@@ -96,7 +111,8 @@ def _widened(kernel: Kernel, number: int, wide: DType, back: str) -> Rewriting:
     kept = [v.name for v in statement.variables if v.name in names(target)]
     name = fresh(kernel, f"{target.buffer}_wide")
     place = Access(name, tuple(map(var, kept)), wide)
-    inner = _in(statement.value, narrow, wide)
+    done = _done_in(kernel, narrow)
+    inner = _in(statement.value, narrow, wide, done)
     drafts = [
         Draft(place, statement.reduction, inner, sizes),
         Draft(target, "=", Op(back, (place,), narrow), {v: sizes[v] for v in kept}),
@@ -104,24 +120,36 @@ def _widened(kernel: Kernel, number: int, wide: DType, back: str) -> Rewriting:
     buffer = local(name, wide, tuple(sizes[v] for v in kept))
     note = (
         f"{print_expr(statement.value)} in {wide}: what is {narrow} in the end is the same, as "
-        + _why(narrow, back)
+        + _why(statement, back)
     )
     changed = replaced(kernel, number, drafts, [buffer])
     return Rewriting(NAME, number, changed, _lemmas(statement, inner, wide, back), note)
 
 
-def _why(narrow: DType, back: str) -> str:
-    if narrow.is_float:
-        return "nothing is rounded"
+def _rounds(statement: Statement) -> bool:
+    """Return whether a statement in floats rounds something on the way to its result."""
+    return statement.reduction == "+=" or bool(_ROUNDED & set(_operations(statement.value)))
+
+
+def _operations(expr: Expr) -> Iterator[str]:
+    if isinstance(expr, Op):
+        yield expr.op
+        for arg in expr.args:
+            yield from _operations(arg)
+
+
+def _why(statement: Statement, back: str) -> str:
+    if statement.target.dtype.is_float:
+        return "but for roundings on the way" if _rounds(statement) else "nothing is rounded"
     return "nothing in between leaves it" if back == "sat" else "the low bits are"
 
 
-def _in(expr: Expr, narrow: DType, wide: DType) -> Expr:
+def _in(expr: Expr, narrow: DType, wide: DType, done: frozenset[str]) -> Expr:
     """Return an expression of the narrow type in the wide one, its operations done there."""
     match expr:
-        case Op(op, args, dtype) if op in _done_in(narrow) and dtype == narrow:
+        case Op(op, args, dtype) if op in done and dtype == narrow:
             head = args[:1] if op == "select" else ()
-            rest = (_in(arg, narrow, wide) for arg in args[len(head) :])
+            rest = (_in(arg, narrow, wide, done) for arg in args[len(head) :])
             return Op(op, (*head, *rest), wide)
         case Literal(text):
             exact = text if narrow.is_float else str(int(value(expr)))
@@ -137,6 +165,8 @@ def _lemmas(statement: Statement, inner: Expr, wide: DType, back: str) -> tuple[
     integers with ``cast`` it is congruent to the right one.
     """
     narrow, own = statement.target.dtype, statement.value
+    if narrow.is_float and _rounds(statement):
+        return _rounded(statement, _spelled(inner, narrow), wide)
     if statement.reduction == "=":
         whole = Op(back, (inner,), narrow)
         claim = f"{print_expr(whole)} = {print_expr(own)}"
@@ -163,3 +193,29 @@ def _lemmas(statement: Statement, inner: Expr, wide: DType, back: str) -> tuple[
         done = (Op(back, (wide_b,), narrow), b)
     claim = f"{print_expr(step[0])} = {print_expr(step[1])}, and so for each term"
     return (equal(NAME, claim, [step, term, done], "bits"),)
+
+
+def _spelled(expr: Expr, narrow: DType) -> Expr:
+    """Return an expression whose literals are those of the narrow type, converted: each type
+    contains them, but the shortest text of one in f32 is another number than that in bf16."""
+    match expr:
+        case Literal(text, dtype) if dtype.is_float:
+            return Op("cast", (Literal(canonical(text, narrow), narrow),), dtype)
+        case Op(args=args):
+            return replace(expr, args=tuple(_spelled(arg, narrow) for arg in args))
+        case _:
+            return expr
+
+
+def _rounded(statement: Statement, inner: Expr, wide: DType) -> tuple[Lemma, ...]:
+    """Return that a value, and each step of a reduction, is the same if nothing is rounded."""
+    narrow, own = statement.target.dtype, Op("cast", (statement.value,), wide)
+    pairs: list[tuple[Expr, Expr]] = [(inner, own)]
+    if statement.reduction != "=":
+        operation = REDUCTION_OPERATIONS[statement.reduction]
+        a, b = (Access(name, (), narrow) for name in "ab")
+        each = (Op("cast", (a,), wide), Op("cast", (b,), wide))
+        whole = Op("cast", (Op(operation, (a, b), narrow),), wide)
+        pairs.append((Op(operation, each, wide), whole))
+    claim = f"{print_expr(inner)} = {print_expr(own)}, of real numbers"
+    return (equal(NAME, claim, pairs, "reals"),)

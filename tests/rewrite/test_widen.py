@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from isamap.hw.load import load_hardware
+from isamap.interp.compare import compare
 from isamap.interp.inputs import random_inputs
 from isamap.interp.run import interpret
 from isamap.ir.nodes import Statement
@@ -98,7 +99,7 @@ def test_what_has_no_wider_type_or_begins_with_something_stays(text: str) -> Non
     [
         ("Y[i] = max(X[i], 0.5)", "max(f32(X[i]), 0.5)"),
         ("Y[i] = select(M[i], -X[i], abs(Z[i]))", "select(M[i], -f32(X[i]), abs(f32(Z[i])))"),
-        ("Y[i] = min(X[i] * Z[i], Z[i])", "min(f32(X[i] * Z[i]), f32(Z[i]))"),
+        ("Y[i] = min(X[i] / Z[i], Z[i])", "min(f32(X[i] / Z[i]), f32(Z[i]))"),
     ],
 )
 def test_floats_are_compared_in_a_wider_type(dtype: str, value: str, want: str) -> None:
@@ -123,17 +124,55 @@ def test_maxima_of_floats_are_taken_in_a_wider_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "types"),
+    ("more", "statement", "types"),
     [
-        ("Y[i] = X[i] + Z[i]", ("f32",)),  # it rounds
-        ("Y[i] += X[i] * Z[j]", ("f32",)),
-        ("Y[i] = max(X[i], Z[i])", ("s32", "f16")),  # f16 has not all values of bf16
+        (" permit no reassociate", "Y[i] = X[i] + Z[i]", ("f32",)),
+        (" permit no reassociate", "Y[i] += X[i] * Z[j]", ("f32",)),
+        (" permit no finite", "Y[i] = X[i] + Z[i]", ("f32",)),
+        ("", "Y[i] = max(X[i], Z[i])", ("s32", "f16")),  # f16 has not all values of bf16
+        ("", "Y[i] *= X[j]", ("f32",)),
     ],
 )
-def test_what_rounds_is_not_done_in_a_wider_type(statement: str, types: tuple[str, ...]) -> None:
-    text = f"kernel k {{ in X : bf16[9]  in Z : bf16[9]  out Y : bf16[9]  {statement} }}"
+def test_what_may_not_be_rounded_once_is_not(
+    more: str, statement: str, types: tuple[str, ...]
+) -> None:
+    text = f"kernel k{more} {{ in X : bf16[9]  in Z : bf16[9]  out Y : bf16[9]  {statement} }}"
     found = widened(text, *types)
     assert not (*found.proved, *found.refused)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "Y[i] = X[i] + Z[i]",
+        "Y[i] = (X[i] - 0.1) * Z[i] * (abs(X[i]) + 1.0)",
+        "Y[i] = max(X[i] * Z[i] + 0.5, 0)",
+        "Y[i] += X[i] * Z[j]",
+    ],
+)
+def test_sums_and_products_are_rounded_in_the_end(dtype: str, statement: str) -> None:
+    text = (
+        f"kernel k {{ in X : {dtype}[99]  in Z : {dtype}[99]  out Y : {dtype}[99]  {statement} }}"
+    )
+    kernel = kernel_of(text)
+    found = rewritings(kernel, 0, ((NAME, widening(Shapes(machine("f32", dtype)))),))
+    assert not found.refused
+    (only,) = found.proved
+    assert_valid(only, kernel)
+    assert only.kernel.buffer("Y_wide").dtype.name == "f32"
+    for seed in range(20):
+        inputs = random_inputs(kernel, seed=seed)
+        got, want = interpret(only.kernel, inputs), interpret(kernel, inputs)
+        assert compare(kernel, inputs, want, got, computed=only.kernel).ok
+
+
+@pytest.mark.parametrize("hardware", ["x86_avx2", "aarch64_neon"])
+def test_short_floats_are_added_in_vectors(hardware: str) -> None:
+    text = "kernel k { in X : bf16[999]  in Z : bf16[999]  out Y : bf16[999]  Y[i] = X[i] + Z[i] }"
+    result = map_kernel(kernel_of(text), load_hardware(hardware), Options(prove=False))
+    assert NAME in [r.rule for r in result.rewritings]
+    assert not any(name.startswith("c_add") for name in result.estimate.instructions)
 
 
 @pytest.mark.parametrize("hardware", ["x86_avx2", "aarch64_neon", "vector_c"])

@@ -242,7 +242,7 @@ def test_what_other_instructions_compute_before_counts_in_the_competition() -> N
         "in A : u8[32, 32]; const B : s8[32, 32]; in Z : u8[]; out Y : s32[32, 32]",
         "Y[m, n] += (s32(A[m, k]) - s32(Z[])) * s32(B[k, n])",
     )
-    report = _report(kernel, load_hardware("x86_avx2"))
+    report = _report(kernel, load_hardware("x86_avx2"), "zero-points")
     assert [r.rule for r in report.result.rewritings] == ["zero-points"]
 
 

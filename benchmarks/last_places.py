@@ -79,7 +79,8 @@ def distances(got: Floats, inputs: Floats, function: Callable[[Doubles], Any]) -
     """Return the units in the last place by which each result is off, inf where it is wrong."""
     with np.errstate(all="ignore"):
         want = np.asarray(function(inputs.astype(np.float64)), np.float64)
-        units = np.ldexp(1.0, np.maximum(np.frexp(want)[1], -125) - 24)
+        exponents = np.where(want == 0, -125, np.frexp(want)[1])
+        units = np.ldexp(1.0, np.maximum(exponents, -125) - 24)
         units = np.where(np.isfinite(want), units, 2.0**104)
         ends = [np.clip(x.astype(np.float64), -(2.0**128), 2.0**128) for x in (want, got)]
         off = np.abs(ends[0] - ends[1]) / np.minimum(units, 2.0**104)

@@ -3,8 +3,8 @@
     python benchmarks/last_places.py native                     # every 257th float
     python benchmarks/last_places.py vector_c tanh --step 1     # all of them
 
-Maps ``Y[i] = f(X[i])`` as any kernel and computes it where the machine's code runs; the library's
-function of f64 is what should come out.  A unit is the distance of the floats beside the result;
+Maps ``Y[i] = f(X[i])`` as any kernel and computes it, on machines whose code this CPU runs itself; the
+library's function of f64 is what should come out.  A unit is the distance of the floats beside the result;
 infinity counts as 2^128.  Not-a-number and signs of zeros must be right.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import isamap
+from isamap.hw.native import elsewhere
 from isamap.text.load import parse_module
 
 Doubles = NDArray[np.float64]
@@ -52,6 +53,8 @@ def main() -> None:
     if unknown := set(given.functions) - set(FUNCTIONS):
         parser.error(f"no function of these: {', '.join(sorted(unknown))}")
     machine = isamap.load_hardware(given.name, trust=given.trust)
+    if why := elsewhere(machine):
+        parser.error(f"{machine.name}: {why}")
     print("| function | instructions | floats | worst | at | more than 1 off |")
     print("|---|---|---:|---:|---|---:|")
     for name in given.functions or FUNCTIONS:

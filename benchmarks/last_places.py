@@ -3,9 +3,9 @@
     python benchmarks/last_places.py native                     # every 257th float
     python benchmarks/last_places.py vector_c tanh --step 1     # all of them
 
-Maps ``Y[i] = f(X[i])`` as any kernel and computes it, on machines whose code this CPU runs itself; the
-library's function of f64 is what should come out.  A unit is the distance of the floats beside the result;
-infinity counts as 2^128.  Not-a-number and signs of zeros must be right.
+Maps ``Y[i] = f(X[i])`` as any kernel and computes it, on machines whose code this CPU runs itself;
+the library's function of f64 is what should come out.  A unit is the distance of the floats beside
+the result; infinity counts as 2^128.  Not-a-number and signs of zeros must be right.
 """
 
 import argparse

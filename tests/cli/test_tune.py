@@ -263,7 +263,7 @@ def test_a_search_takes_less_than_a_gibibyte(tmp_path: Path) -> None:
         "  out C : f32[M, N]\n  C[m, n] += A[m, k] * B[k, n]\n}\n"
     )
     done = subprocess.run(
-        # Through a shell: a process begins with the peak of the one that starts it, here of all tests.
+        # Through a shell: a process begins with the peak of what starts it, here of all tests.
         ["sh", "-c", '"$@"; exit', "sh", sys.executable, "-c", _PEAK, "map", str(kernel),
          "--hw", "portable_c", "--tune", "8", "--no-proof"],
         cwd=ROOT,

@@ -19,7 +19,7 @@ from isamap.interp.evaluate import Frame, outside_of
 from isamap.interp.rounding import Values
 from isamap.interp.run import occurrences
 from isamap.interp.setup import box_of, split
-from isamap.interp.tables import table_array
+from isamap.interp.tables import carried
 from isamap.ir.index import Index
 from isamap.ir.nodes import (
     Access,
@@ -89,7 +89,7 @@ class Plan:
             if o.role == "local"
         ]
         self._tables = [
-            (position, arithmetic.encode(table_array(o), o.dtype).reshape(-1))
+            (position, carried(o.contents, arithmetic))
             for position, o in enumerate(instruction.operands)
             if o.contents is not None
         ]

@@ -33,12 +33,17 @@ class Field:
         return _U64
 
     def encode(self, array: Values, dtype: DType) -> Values:
-        """Return numbers modulo the prime; a fraction is a quotient there.  NaN is no number."""
+        """Return numbers modulo the prime; a fraction is a quotient there.
+
+        NotPolynomialError of an infinity and NaN, which are no numbers.
+        """
         array = np.asarray(array)
         if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
             return np.asarray(np.mod(array, array.dtype.type(self.prime)), _U64)
         if not dtype.is_float or array.dtype.kind in "iub":
             return np.mod(array.astype(np.int64), np.int64(self.prime)).astype(_U64)
+        if not np.isfinite(array.astype(np.float64)).all():
+            raise NotPolynomialError("an infinity or NaN is no element of a field")
         significand, exponent = np.frexp(array.astype(np.float64))
         whole = np.ldexp(significand, 53).astype(np.int64)
         scales = exponent.astype(np.int64) - 53

@@ -9,7 +9,7 @@ from isamap.interp.arguments import shape_of
 from isamap.interp.arithmetic import Arithmetic
 from isamap.interp.cells import Box, Cell, linear
 from isamap.interp.rounding import Values
-from isamap.interp.tables import table_array
+from isamap.interp.tables import carried
 from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import accesses, identity
 
@@ -45,8 +45,10 @@ def make_cells(
     cells = {}
     for buffer in kernel.buffers:
         if buffer.role in ("in", "const", "table", "inout"):
-            array = table_array(buffer) if buffer.contents else np.asarray(arrays[buffer.name])
-            content = arithmetic.encode(array, buffer.dtype)
+            if buffer.contents is not None:
+                content = carried(buffer.contents, arithmetic).reshape(buffer.contents.shape)
+            else:
+                content = arithmetic.encode(np.asarray(arrays[buffer.name]), buffer.dtype)
             writer = first_writer(statements, buffer.name)
             cells[buffer.name] = _given(buffer, content, margins, arithmetic, writer is not None)
         else:

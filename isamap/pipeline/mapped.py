@@ -7,19 +7,16 @@ from difflib import get_close_matches
 from isamap.diagnostics import (
     ArgumentsError,
     Diagnostic,
-    HardwareError,
     NoMappingError,
     fail,
 )
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statements_ahead
 from isamap.ir.nodes import Kernel
-from isamap.ir.statements import bind_extents
 from isamap.lower.alternative import Alternative, advantage
 from isamap.lower.choose import Choice
 from isamap.lower.cost import estimate
 from isamap.lower.grouping import group_reasons
-from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.find import enumerate_preferred, enumerate_with
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles.needles import needles
@@ -35,7 +32,7 @@ from isamap.pipeline.result import (
     uses,
 )
 from isamap.pipeline.sequences import Sequences, axes_text, tile_text
-from isamap.pipeline.serve import Emitted, emit
+from isamap.pipeline.serve import emitted
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.pipeline.started import started
 from isamap.pipeline.unmapped import enumerate_each, nothing
@@ -239,18 +236,6 @@ def _other(found: Enumeration, chosen: int, number: int, sequences: Sequences) -
     if axes == axes_text(mine):
         return f"{name} with the tile {tile_text(other)}"
     return f"{name} with {'one iteration' if axes == '-' else axes}"
-
-
-def emitted(
-    kernel: Kernel, hardware: Accelerator, lowered: LoweredKernel, tell: Tell = silent
-) -> tuple[Emitted | None, str]:
-    """Return the C, or None and the reason why there is none."""
-    if hardware.toolchain is None:
-        return None, f"the description of '{hardware.name}' names no toolchain"
-    try:
-        return emit(lowered, hardware, bind_extents(kernel), tell), ""
-    except HardwareError as error:
-        return None, error.diagnostics[0].message
 
 
 def only_instruction(hardware: Accelerator, name: str) -> Accelerator:

@@ -14,9 +14,10 @@ from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.pipeline.correlation import rank_correlation
 from isamap.pipeline.limits import least_cycles
-from isamap.pipeline.mapped import arrange_kernel, emitted
+from isamap.pipeline.mapped import arrange_kernel
 from isamap.pipeline.options import Clock, Options, Tell, silent
 from isamap.pipeline.result import Prediction, Way
+from isamap.pipeline.serve import emitted
 from isamap.pipeline.sizes import sample_symbols
 from isamap.pipeline.tune import changes, model_of
 from isamap.pipeline.way import Choice, affordable, native_choice

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from threading import RLock
 
-from isamap.diagnostics import Diagnostic, NoMappingError, fail
+from isamap.diagnostics import Diagnostic, HardwareError, NoMappingError, fail
 from isamap.emit import literals, names
 from isamap.emit.c import emit_c, local_text
 from isamap.emit.source import CSource
@@ -31,6 +31,7 @@ from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index
 from isamap.ir.nodes import Kernel, Permissions
+from isamap.ir.statements import bind_extents
 from isamap.lower.nodes import (
     Call,
     Guard,
@@ -91,6 +92,18 @@ def emit(
     served = serve(lowered, accelerator, kernel.permissions, tell)
     source = emit_c(served.lowered, served.accelerator, kernel)
     return Emitted(source, served.services)
+
+
+def emitted(
+    kernel: Kernel, hardware: Accelerator, lowered: LoweredKernel, tell: Tell = silent
+) -> tuple[Emitted | None, str]:
+    """Return the C, or None and the reason why there is none."""
+    if hardware.toolchain is None:
+        return None, f"the description of '{hardware.name}' names no toolchain"
+    try:
+        return emit(lowered, hardware, bind_extents(kernel), tell), ""
+    except HardwareError as error:
+        return None, error.diagnostics[0].message
 
 
 def serve(

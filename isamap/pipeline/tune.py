@@ -22,7 +22,7 @@ from isamap.pipeline.limits import limits
 from isamap.pipeline.memory import Memory
 from isamap.pipeline.options import Options, Tell
 from isamap.pipeline.result import FrontRow, Limits, Tuning
-from isamap.pipeline.serve import emit
+from isamap.pipeline.serve import emit, emitted
 from isamap.pipeline.sizes import sample_symbols
 from isamap.pipeline.way import native_choice
 from isamap.schedule.space import Space, space
@@ -68,7 +68,9 @@ def tune(
     choices = model.space
     sampler = settings.sampler or default_sampler(settings.objectives)
     replayed = read_log(settings.replayed) if settings.replayed else None
-    measured = native_choice(hardware).way in ("native", "measured") and not options.simulate
+    _, no_c = emitted(kernel, hardware, choice.lowered, tell)
+    way = native_choice(hardware, no_c).way
+    measured = way in ("native", "measured") and not options.simulate
     if replayed:  # by somebody who may trust less, on a machine that may have less
         measured = bool(replayed[0].get("measured"))
     counted = measured and hardware.toolchain is not None and bool(hardware.toolchain.measure)
@@ -106,10 +108,12 @@ def tune(
         found = search(
             model, options.tune, options.seed, bench, plan, tape, remembered, order, tell, noted
         )
-        if found.best and not found.interrupted and hardware.toolchain is not None:
-            text = emit(found.best.lowered, hardware, bound).source.text
+        c = None
+        if found.best and not found.interrupted:
+            c, _ = emitted(kernel, hardware, found.best.lowered, tell)
+        if c is not None:
             try:
-                tape.check("c", sha256(text.encode()).hexdigest())
+                tape.check("c", sha256(c.source.text.encode()).hexdigest())
             except KeyboardInterrupt:
                 if not replayed:
                     raise

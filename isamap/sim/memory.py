@@ -7,7 +7,8 @@ import numpy as np
 
 from isamap.diagnostics import ArgumentsError, fail
 from isamap.interp.arithmetic import Arithmetic
-from isamap.interp.rounding import Values, constant
+from isamap.interp.rounding import Values
+from isamap.interp.tables import carried
 from isamap.ir.index import Div, Index, Mod, Name, Read
 from isamap.lower.nodes import Array, LoweredKernel
 
@@ -45,9 +46,7 @@ class Memory:
         for array in self.declared.values():
             size = int(array.size.evaluate(environment))
             if array.contents is not None:
-                elements = np.array([constant(literal) for literal in array.contents.elements])
-                typed = elements.astype(array.dtype.numpy)
-                self.data[array.name] = self.arithmetic.encode(typed, array.dtype)
+                self.data[array.name] = carried(array.contents, self.arithmetic)
             elif array.role in ("in", "const", "inout"):
                 given = arrays.get(array.name)
                 if given is None:

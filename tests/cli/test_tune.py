@@ -92,6 +92,25 @@ def test_a_front_by_the_model_alone(isamap: "Run", matmul: Path) -> None:
     assert "cycles  calls  memory (bytes)  unlike the first schedule" in done.out
 
 
+@pytest.mark.parametrize("trust", [(), ("--trust",)])
+def test_instructions_without_c_are_estimated(
+    isamap: "Run", tmp_path: Path, trust: tuple[str, ...]
+) -> None:
+    kernel = tmp_path / "sums.ir"
+    kernel.write_text(
+        """kernel sums(N = 12, M = 16, K = 8) {
+          in A : s8[N, K]  in B : s8[M, K]  out S : s32[N, M]
+          S[n, m] += s32(A[n, k]) * s32(B[m, k])
+        }"""
+    )
+    machine = ROOT / "examples" / "machines" / "sketch.yaml"
+    done = isamap("map", kernel, "--hw", machine, "--tune", "3", *trust)
+    assert done.code == 0, done.out
+    text = _text(done.out)
+    assert "tuning 3 schedules estimated, 0 failed" in text
+    assert "has no C template (emit)" in text
+
+
 @needs_gcc
 @pytest.mark.parametrize("sampler", ["cmaes", "nsga2", "random"])
 def test_samplers_are_selected(isamap: "Run", matmul: Path, sampler: str) -> None:

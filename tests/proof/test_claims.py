@@ -279,3 +279,23 @@ def test_laws_that_the_field_lacks_are_used_for_rewriting_alone(tmp_path: Path) 
     )
     assert wrong.verdict == "differs"
     assert wrong.field_runs == 1
+
+
+def test_sums_that_begin_with_a_table_of_infinities_are_proved(tmp_path: Path) -> None:
+    needles = (
+        "instruction vmax { in a : f32[4] @ v  inout c : f32[4] @ v  c[i] max= a[i] }",
+        "instruction load(n in 1..5) { in x : f32[n] @ memory pad 0  out r : f32[4] @ v"
+        "  for i in 0..4  r[i] = x[i] }",
+        "instruction store(n in 1..5) { in r : f32[4] @ v  out x : f32[n] @ memory"
+        "  for i in 0..n  x[i] = r[i] }",
+    )
+    text = (
+        "kernel pool(N = 11) { in X : f32[2*N + 1]  out Y : f32[N]"
+        "  for s in 0..3  Y[i] max= X[2*i + s] }"
+    )
+    result = map_kernel(kernel(text), small_machine(tmp_path, *needles))
+    tables = [a for a in result.lowered.arrays if a.contents is not None]
+    assert [a.contents.elements[0].text for a in tables if a.contents] == ["-inf"]
+    certificate = prove_result(result)
+    assert certificate.verdict == "proved", certificate.field
+    assert certificate.field.field_runs > 0

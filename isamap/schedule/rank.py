@@ -139,7 +139,7 @@ def quick_cycles(mapping: Mapping, treatments: Treatments) -> Iterator[float]:
         yield cycles
         if best == inf:
             return
-    yield cycles + _staging(mapping, treatments, tiles)
+    yield cycles + _staging(mapping, treatments)
 
 
 def _copied(
@@ -185,23 +185,36 @@ def _once(
     )
 
 
-def _staging(mapping: Mapping, treatments: Treatments, tiles: Dict[str, int]) -> float:
-    """Return the cycles of results that no instruction stores directly."""
+def _staging(mapping: Mapping, treatments: Treatments) -> float:
+    """Return the cycles of results that no instruction stores where they belong."""
     producers, buffers = treatments.producers, treatments.buffers
-    statement = mapping.matching.statement
-    needle = mapping.matching.needle
+    statement, needle = mapping.matching.statement, mapping.matching.needle
     operand = needle.operand(needle.target.buffer)
-    place = producers.accelerator.storage(operand.storage or "")
-    if place.kind in MEMORY_KINDS:
-        return 0.0
+    in_memory = producers.accelerator.storage(operand.storage or "").kind in MEMORY_KINDS
     extents = {v.name: v.extent for v in statement.variables}
     target = direct(buffers[statement.target.buffer], statement.target, extents, buffers)
     reference = Reference(target.array, target.offset)
-    used = statement.target.names
-    results = prod(tiles[v] for v in tiles if v in used)
-    elements = prod(extent.constant or 1 for extent in operand.shape)
-    for partial in (frozenset[str](), treatments.ragged):
+
+    def is_staged(partial: frozenset[str]) -> bool:
         wanted = fragment(mapping, operand.name, partial, None)
-        if wanted is None or producers.store(wanted, reference) is None:
-            return COPY * 2 * results * elements
-    return 0.0
+        if wanted is None:
+            return True
+        if in_memory:
+            return not treatments.stores(wanted, reference)
+        return producers.store(wanted, reference) is None
+
+    sizes = {
+        v: numeric(extent, ASSUMED_EXTENT)
+        for v, extent in extents.items()
+        if v in statement.target.names
+    }
+    tiles = {v: mapping.tile.get(v, 1) for v in sizes}
+    whole = prod(sizes[v] // tiles[v] * tiles[v] for v in sizes)
+    staged = 0
+    if whole and is_staged(frozenset()):
+        staged += whole
+    if whole < prod(sizes.values()) and is_staged(treatments.ragged):
+        staged += prod(sizes.values()) - whole
+    # From registers they go to the stage first; what the instruction changes comes there, too.
+    once = in_memory and statement.reduction == "="
+    return COPY * (1 if once else 2) * staged

@@ -194,12 +194,19 @@ class Treatments:
         why = self._fit_or_why(operand, wanted, places[0])
         return why if isinstance(why, str) else ""
 
-    def _fit_or_why(self, operand: str, wanted: Fragment, place: Reference) -> Fit | str:
+    def stores(self, result: Fragment, place: Reference) -> bool:
+        """Return whether an instruction that writes memory writes a result to a place."""
+        target = self.mapping.matching.needle.target.buffer
+        return isinstance(self._fit_or_why(target, result, place, storing=True), Fit)
+
+    def _fit_or_why(
+        self, operand: str, wanted: Fragment, place: Reference, storing: bool = False
+    ) -> Fit | str:
         """Return how an operand in memory takes what lies at a place, or why it does not."""
         matching, filler = self.mapping.matching, self.fillers.get(operand)
         access, axes = taken_access(matching, operand)
         declared, entry = matching.needle.operand(operand), matching.needle.entry
-        return fit_or_why(entry, declared, access, axes, wanted, place, filler)
+        return fit_or_why(entry, declared, access, axes, wanted, place, filler, storing)
 
     def own_cost(self, operand: str, kinds: tuple[Treatment, ...]) -> float:
         """Return the cycles of one fragment under treatments that :meth:`feasible` gave."""

@@ -97,3 +97,22 @@ def test_a_count_is_that_of_the_cheapest_treatment() -> None:
     calls = 512 * 64 * 64
     *_, count = quick_cycles(along, treatments)
     assert count < least_cycles(along) + calls * 0.1 * gathered
+
+
+@pytest.mark.parametrize("value", ["B[k]", "X[y, x, k]"])
+def test_results_that_no_instruction_writes_where_they_belong_are_counted(value: str) -> None:
+    """Stores along k leave half of the last lanes idle, others are copied out of a stage."""
+    hardware = _machine("x86_avx512")
+    kernel, mappings = _mappings(
+        f"in B : f32[17]  in X : f32[14, 14, 17]  out Y : f32[14, 14, 17]  Y[y, x, k] = {value}",
+        hardware,
+    )
+    buffers = {b.name: b for b in kernel.buffers}
+    ranking = Ranking(mappings, Producers(hardware), buffers, kernel.permissions)
+    first, second = (
+        next(r for r in ranking if (r.mapping.tile.get("k", 1) == 16) == along)
+        for along in (True, False)
+    )
+    assert first.mapping.matching.needle.name == "vstore_f32"
+    assert first.mapping.tile["k"] == 16
+    assert first.cycles < second.cycles

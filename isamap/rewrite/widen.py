@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 
+from isamap.ir.constraint import COMPARISONS
 from isamap.ir.dtype import DType
 from isamap.ir.index import var
 from isamap.ir.literal import canonical, value
@@ -147,15 +148,31 @@ def _why(statement: Statement, back: str) -> str:
 def _in(expr: Expr, narrow: DType, wide: DType, done: frozenset[str]) -> Expr:
     """Return an expression of the narrow type in the wide one, its operations done there."""
     match expr:
+        case Op("select", (condition, *args), dtype) if "select" in done and dtype == narrow:
+            head = _decided(condition, narrow, wide)
+            return Op("select", (head, *(_in(arg, narrow, wide, done) for arg in args)), wide)
         case Op(op, args, dtype) if op in done and dtype == narrow:
-            head = args[:1] if op == "select" else ()
-            rest = (_in(arg, narrow, wide, done) for arg in args[len(head) :])
-            return Op(op, (*head, *rest), wide)
+            return Op(op, tuple(_in(arg, narrow, wide, done) for arg in args), wide)
         case Literal(text):
-            exact = text if narrow.is_float else str(int(value(expr)))
-            return Literal(canonical(exact, wide), wide)
+            number = text if narrow.is_float else str(int(value(expr)))
+            return Literal(canonical(number, wide), wide)
         case _:
             return converted(expr, wide)
+
+
+def _decided(condition: Expr, narrow: DType, wide: DType) -> Expr:
+    """Return a condition whose comparisons of the narrow type are those of the wide one.
+
+    What is compared has its own value: a sum that wraps or is rounded is not computed there.
+    """
+    same = _EXACT if narrow.is_float else frozenset[str]()
+    match condition:
+        case Op(op, args, dtype) if op in COMPARISONS and args[0].dtype == narrow:
+            return Op(op, tuple(_in(arg, narrow, wide, same) for arg in args), dtype)
+        case Op(op, args, dtype) if dtype.kind == "bool":
+            return Op(op, tuple(_decided(arg, narrow, wide) for arg in args), dtype)
+        case _:
+            return condition
 
 
 def _lemmas(statement: Statement, inner: Expr, wide: DType, back: str) -> tuple[Lemma, ...]:

@@ -100,6 +100,14 @@ def test_what_has_no_wider_type_or_begins_with_something_stays(text: str) -> Non
         ("Y[i] = max(X[i], 0.5)", "max(f32(X[i]), 0.5)"),
         ("Y[i] = select(M[i], -X[i], abs(Z[i]))", "select(M[i], -f32(X[i]), abs(f32(Z[i])))"),
         ("Y[i] = min(X[i] / Z[i], Z[i])", "min(f32(X[i] / Z[i]), f32(Z[i]))"),
+        (
+            "Y[i] = select((X[i] > 0.5) & M[i], X[i], Z[i])",
+            "select((f32(X[i]) > 0.5) & M[i], f32(X[i]), f32(Z[i]))",
+        ),
+        (
+            "Y[i] = select(X[i] * Z[i] <= -Z[i], 0.5, max(X[i], Z[i]))",
+            "select(f32(X[i] * Z[i]) <= -f32(Z[i]), 0.5, max(f32(X[i]), f32(Z[i])))",
+        ),
     ],
 )
 def test_floats_are_compared_in_a_wider_type(dtype: str, value: str, want: str) -> None:
@@ -121,6 +129,13 @@ def test_maxima_of_floats_are_taken_in_a_wider_type() -> None:
     assert statements(widened(text, "f32")) == [
         ["Y_wide[p, c] max= f32(X[p + r, c])", "Y[p, c] = bf16(Y_wide[p, c])"]
     ]
+
+
+def test_what_wraps_decides_as_it_is() -> None:
+    text = "kernel k { in X : s8[9]  in Z : s8[9]  out Y : s8[9]  "
+    found = widened(text + "Y[i] = select(X[i] + Z[i] > 3, X[i] * Z[i], Z[i]) }", "s32")
+    value = "select(s32(X[i] + Z[i]) > 3, s32(X[i]) * s32(Z[i]), s32(Z[i]))"
+    assert [one[0] for one in statements(found)] == [f"Y_wide[i] = {value}"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import atexit
 import functools
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -213,9 +214,15 @@ def _to_repeat(command: list[str], c_file: Path, started: Path | None) -> str:
 
 
 def _shortened(text: str, lines: int = 30) -> str:
+    """Return the first lines of what a compiler told, or those from its first error on."""
     told = text.strip().splitlines()
-    more = [f"... and {len(told) - lines} more lines"] if len(told) > lines else []
-    return "\n".join(told[:lines] + more)
+    first = next((n for n, line in enumerate(told) if re.search(r"\berror\b", line, re.I)), 0)
+    # Warnings and remarks that come first may be any number.
+    start = 0 if len(told) <= lines or first < lines // 2 else first - 1
+    before = [f"{start} lines, and then"] if start else []
+    rest = len(told) - start - lines
+    after = [f"... and {rest} more lines"] if rest > 0 else []
+    return "\n".join(before + told[start : start + lines] + after)
 
 
 @functools.cache

@@ -60,6 +60,22 @@ def test_what_the_compiler_says_is_told_with_the_command(tmp_path: Path) -> None
     assert "this is no C" in again.stderr
 
 
+def test_an_error_is_told_whatever_was_told_before(tmp_path: Path) -> None:
+    says = "for n in $(seq 90); do echo remark $n; done; echo x.c:1: error: no; seq 50"
+    told = machine(compiler=["sh", "-c", f"({says}) >&2; false"])
+    with pytest.raises(ToolError, match="E505") as caught:
+        build_shared(emitted(gemm()), told, tmp_path)
+    lines = str(caught.value).splitlines()
+    first = next(n for n, line in enumerate(lines) if "error: no" in line)
+    assert lines[first - 2].endswith("refuses the emitted C: 89 lines, and then")
+    assert [line.strip() for line in lines[first - 1 : first + 2]] == [
+        "remark 90",
+        "x.c:1: error: no",
+        "1",
+    ]
+    assert "... and 22 more lines" in str(caught.value)
+
+
 def test_the_same_text_is_compiled_once(tmp_path: Path) -> None:
     first = build_shared(emitted(gemm()), MACHINE, tmp_path)
     made = first.stat().st_mtime_ns

@@ -12,6 +12,7 @@ from isamap.rewrite.build import Draft, extents, replaced
 from isamap.rewrite.rule import Rewriting, Rule
 
 BY_SELECT, BY_MAX, BY_SUB = "bool-by-select", "abs-by-max", "neg-by-sub"
+BY_LIMITS = "sat-by-limits"
 
 
 def _selected(expr: Op) -> Expr | None:
@@ -33,6 +34,21 @@ def _larger(expr: Op) -> Expr | None:
 def _subtracted(expr: Op) -> Expr | None:
     """Return ``0 - x`` for the negative of an integer."""
     return _negative(expr.args[0]) if expr.op == "neg" and expr.dtype.is_integer else None
+
+
+def _limited(expr: Op) -> Expr | None:
+    """Return ``T(min(max(x, low), high))`` for an integer that saturates to T."""
+    value = expr.args[0]
+    own, to = value.dtype, expr.dtype
+    if expr.op != "sat" or not own.is_integer:
+        return None
+    for op, limit, matters in (
+        ("max", to.lowest, own.lowest < to.lowest),
+        ("min", to.highest, own.highest > to.highest),
+    ):
+        if matters:
+            value = Op(op, (value, Literal(canonical(str(limit), own), own)), own)
+    return Op("cast", (value,), to)
 
 
 def _negative(value: Expr) -> Expr:
@@ -71,5 +87,6 @@ SPELLED = (
     ),
     _spelling(BY_MAX, _larger, "the larger one of an integer and of zero less it"),
     _spelling(BY_SUB, _subtracted, "zero less an integer is its negative"),
+    _spelling(BY_LIMITS, _limited, "between the limits of its type a number is converted as it is"),
 )
 """The rules, each with its name."""

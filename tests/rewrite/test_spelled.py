@@ -15,6 +15,7 @@ from tests.rewrite.products import assert_valid, kernel_of
 
 RULE = rules_for((), ("bool-by-select",))
 SIZE = rules_for((), ("abs-by-max",))
+LIMITS = rules_for((), ("sat-by-limits",))
 
 
 @pytest.mark.parametrize(
@@ -80,3 +81,43 @@ def test_sizes_and_negatives_of_integers_are_computed_in_vectors(hardware: str, 
     kernel = kernel_of(f"kernel k {{ in A : s32[4096]\nout C : s32[4096]\nC[i] = {value} }}")
     result = map_kernel(kernel, load_hardware(hardware), Options(prove=False))
     assert not any(name.startswith("c_") for name in result.estimate.instructions)
+
+
+@pytest.mark.parametrize(
+    ("own", "to", "want"),
+    [
+        ("s32", "s8", "s8(min(max(A[i], -128), 127))"),
+        ("s32", "u8", "u8(min(max(A[i], 0), 255))"),
+        ("s8", "u8", "u8(max(A[i], 0))"),
+        ("u8", "s8", "s8(min(A[i], 127))"),
+        ("s8", "s16", "s16(A[i])"),
+        ("s16", "u64", "u64(max(A[i], 0))"),
+    ],
+)
+def test_what_saturates_is_converted_between_limits(own: str, to: str, want: str) -> None:
+    kernel = kernel_of(f"kernel k {{ in A : {own}[99]\nout C : {to}[99]\nC[i] = sat[{to}](A[i]) }}")
+    (only,) = rewritings(kernel, 0, LIMITS).proved
+    assert print_statement(only.kernel.statements[0]) == f"C[i] = {want}"
+    assert_valid(only, kernel)
+    ends = np.iinfo(own.replace("s", "int").replace("u", "uint"))
+    near = [n for n in (ends.min, -129, -128, -1, 0, 127, 128, 255, 256, ends.max)]
+    values = [n for n in near if ends.min <= n <= ends.max]
+    inputs = {"A": np.resize(np.array(values, ends.dtype), 99)}
+    got, wanted = interpret(only.kernel, inputs), interpret(kernel, inputs)
+    assert (got["C"] == wanted["C"]).all()
+
+
+def test_floats_that_saturate_are_not() -> None:
+    kernel = kernel_of("kernel k { in A : f32[5]\nout C : s8[5]\nC[i] = sat[s8](A[i]) }")
+    found = rewritings(kernel, 0, LIMITS)
+    assert not (*found.proved, *found.refused)
+
+
+def test_a_machine_without_saturation_requantises() -> None:
+    kernel = kernel_of(
+        "kernel k { in A : s8[16, 32]\nconst B : s8[16, 32]\nlocal S : s32[16, 16]\n"
+        "out Y : s8[16, 16]\nS[m, n] += s32(A[m, k]) * s32(B[n, k])\n"
+        "Y[m, n] = sat[s8](S[m, n] >> 7) }"
+    )
+    result = map_kernel(kernel, load_hardware("vta"), Options(prove=False))
+    assert [r.rule for r in result.rewritings] == ["sat-by-limits"]

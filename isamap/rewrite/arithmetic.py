@@ -252,6 +252,8 @@ class Terms:
             return _resized(term, source, dtype)
         if op == "sat" and source.is_integer and dtype.is_integer:
             return _saturated(term, source, dtype)
+        if op == "sat" and dtype.is_integer and self._is_ieee(source):
+            return _rounded(term, source, dtype)
         return None
 
     def _is_ieee(self, dtype: DType) -> bool:
@@ -296,6 +298,26 @@ def _saturated(term: str, source: DType, dtype: DType) -> str:
     low, high = (f"(_ bv{n % (1 << bits)} {bits})" for n in (dtype.lowest, dtype.highest))
     least = f"(ite (bvslt {whole} {low}) {low} (ite (bvsgt {whole} {high}) {high} {whole}))"
     return f"((_ extract {dtype.bits - 1} 0) {least})"
+
+
+def _rounded(term: str, source: DType, dtype: DType) -> str:
+    """Return the term of the integer nearest to a float, ties to even; 0 for NaN."""
+    low, high = dtype.lowest, dtype.highest
+    # The least number of the float type from which on all are too large: a power of two fits.
+    end = high if high < 1 << source.precision else high + 1
+    start, stop = (_whole(number, source) for number in (low, end))
+    convert = "fp.to_sbv" if dtype.kind == "signed" else "fp.to_ubv"
+    least, most, none = (f"(_ bv{n % (1 << dtype.bits)} {dtype.bits})" for n in (low, high, 0))
+    inside = f"((_ {convert} {dtype.bits}) RNE {term})"
+    inside = f"(ite (fp.leq {term} {start}) {least} (ite (fp.geq {term} {stop}) {most} {inside}))"
+    return f"(ite (fp.isNaN {term}) {none} {inside})"
+
+
+def _whole(number: int, dtype: DType) -> str:
+    """Return the term of a whole number of a float type, or of what it is rounded to."""
+    exponent = _float_sort(dtype).split()[-2]
+    size = f"{number}.0" if number >= 0 else f"(- {-number}.0)"
+    return f"((_ to_fp {exponent} {dtype.precision}) RNE {size})"
 
 
 def _resized(term: str, source: DType, dtype: DType) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from isamap.ir.literal import canonical
+from isamap.ir.literal import canonical, value
 from isamap.ir.nodes import Expr, Kernel, Literal, Op
 from isamap.ir.printer import print_expr
 from isamap.rewrite.arithmetic import NoTermError, equal
@@ -12,7 +12,7 @@ from isamap.rewrite.build import Draft, extents, replaced
 from isamap.rewrite.rule import Rewriting, Rule
 
 BY_SELECT, BY_MAX, BY_SUB = "bool-by-select", "abs-by-max", "neg-by-sub"
-BY_LIMITS = "sat-by-limits"
+BY_LIMITS, SAT_FIRST = "sat-by-limits", "sat-first"
 
 
 def _selected(expr: Op) -> Expr | None:
@@ -27,8 +27,8 @@ def _larger(expr: Op) -> Expr | None:
     """Return ``max(x, 0 - x)`` for the size of an integer, the least of which has none."""
     if expr.op != "abs" or expr.dtype.kind != "signed":
         return None
-    (value,) = expr.args
-    return Op("max", (value, _negative(value)), expr.dtype)
+    (signed,) = expr.args
+    return Op("max", (signed, _negative(signed)), expr.dtype)
 
 
 def _subtracted(expr: Op) -> Expr | None:
@@ -38,8 +38,8 @@ def _subtracted(expr: Op) -> Expr | None:
 
 def _limited(expr: Op) -> Expr | None:
     """Return ``T(min(max(x, low), high))`` for an integer that saturates to T."""
-    value = expr.args[0]
-    own, to = value.dtype, expr.dtype
+    found = expr.args[0]
+    own, to = found.dtype, expr.dtype
     if expr.op != "sat" or not own.is_integer:
         return None
     for op, limit, matters in (
@@ -47,12 +47,28 @@ def _limited(expr: Op) -> Expr | None:
         ("min", to.highest, own.highest > to.highest),
     ):
         if matters:
-            value = Op(op, (value, Literal(canonical(str(limit), own), own)), own)
-    return Op("cast", (value,), to)
+            found = Op(op, (found, Literal(canonical(str(limit), own), own)), own)
+    return Op("cast", (found,), to)
 
 
-def _negative(value: Expr) -> Expr:
-    return Op("-", (Literal(canonical("0", value.dtype), value.dtype), value), value.dtype)
+def _saturated_first(expr: Op) -> Expr | None:
+    """Return ``max(sat[T](x), c)`` for ``sat[T](max(x, c))`` where T has the number ``c``."""
+    inner = expr.args[0]
+    if expr.op != "sat" or not isinstance(inner, Op) or inner.op not in ("max", "min"):
+        return None
+    first, limit = inner.args
+    to = expr.dtype
+    if not isinstance(limit, Literal) or not to.is_integer:
+        return None
+    number = value(limit)
+    if not to.lowest <= number <= to.highest or number != int(number):
+        return None
+    whole = Literal(canonical(str(int(number)), to), to)
+    return Op(inner.op, (Op("sat", (first,), to), whole), to)
+
+
+def _negative(expr: Expr) -> Expr:
+    return Op("-", (Literal(canonical("0", expr.dtype), expr.dtype), expr), expr.dtype)
 
 
 def _spelling(name: str, spell: Callable[[Op], Expr | None], note: str) -> tuple[str, Rule]:
@@ -69,13 +85,13 @@ def _spelling(name: str, spell: Callable[[Op], Expr | None], note: str) -> tuple
 
     def rule(kernel: Kernel, number: int) -> Iterator[Rewriting]:
         statement = kernel.statements[number]
-        value = spelled(statement.value)
-        if value == statement.value:
+        own = spelled(statement.value)
+        if own == statement.value:
             return
-        draft = Draft(statement.target, statement.reduction, value, extents(statement))
-        claim = f"{print_expr(statement.value)} = {print_expr(value)}"
+        draft = Draft(statement.target, statement.reduction, own, extents(statement))
+        claim = f"{print_expr(statement.value)} = {print_expr(own)}"
         with suppress(NoTermError):
-            lemma = equal(name, claim, [(statement.value, value)], "bits")
+            lemma = equal(name, claim, [(statement.value, own)], "bits")
             yield Rewriting(name, number, replaced(kernel, number, [draft]), (lemma,), note)
 
     return name, rule
@@ -87,6 +103,7 @@ SPELLED = (
     ),
     _spelling(BY_MAX, _larger, "the larger one of an integer and of zero less it"),
     _spelling(BY_SUB, _subtracted, "zero less an integer is its negative"),
+    _spelling(SAT_FIRST, _saturated_first, "a limit that the type has holds before and after"),
     _spelling(BY_LIMITS, _limited, "between the limits of its type a number is converted as it is"),
 )
 """The rules, each with its name."""

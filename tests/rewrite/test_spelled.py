@@ -6,16 +6,25 @@ import pytest
 from isamap.hw.load import load_hardware
 from isamap.interp.inputs import random_inputs
 from isamap.interp.run import interpret
+from isamap.ir.dtype import DTYPES
+from isamap.ir.literal import canonical, largest
+from isamap.ir.nodes import Expr, Literal, Op
 from isamap.ir.printer import print_statement
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.rewrite.apply import rewritings
+from isamap.rewrite.arithmetic import equal
 from isamap.rewrite.rules import rules_for
+from isamap.solver.lemma import prove
 from tests.rewrite.products import assert_valid, kernel_of
 
 RULE = rules_for((), ("bool-by-select",))
 SIZE = rules_for((), ("abs-by-max",))
 LIMITS = rules_for((), ("sat-by-limits",))
+SAT_FIRST = rules_for((), ("sat-first",))
+EDGES = "0 -0.0 0.5 1.5 2.5 -0.5 -1.5 0.75 126.5 127.5 127.75 128 -128.5 -129 254.5 255.5 256 "
+EDGES += "32767 32768 65504 -65504 2147483520 2147483648 -2147483648 4294967296 9e18 1e30 -1e30 "
+EDGES += "nan inf -inf"
 
 
 @pytest.mark.parametrize(
@@ -121,3 +130,65 @@ def test_a_machine_without_saturation_requantises() -> None:
     )
     result = map_kernel(kernel, load_hardware("vta"), Options(prove=False))
     assert [r.rule for r in result.rewritings] == ["sat-by-limits"]
+
+
+@pytest.mark.parametrize("to", ["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"])
+@pytest.mark.parametrize("own", ["f16", "bf16", "f32", "f64"])
+def test_lemmas_round_and_saturate_as_the_interpreter_does(own: str, to: str) -> None:
+    source, target = DTYPES[own], DTYPES[to]
+    texts = [t for t in EDGES.split() if t[-1] in "nf" or abs(float(t)) <= largest(source)]
+    size = len(texts)
+    kernel = kernel_of(
+        f"kernel k {{ in A : {own}[{size}]\nout C : {to}[{size}]\nC[i] = sat[{to}](A[i]) }}"
+    )
+    given = [Literal(canonical(text, source), source) for text in texts]
+    array = np.array([float(one.text) for one in given]).astype(source.numpy)
+    numbers = [int(n) for n in interpret(kernel, {"A": array})["C"]]
+    pairs: list[tuple[Expr, Expr]] = [
+        (Op("sat", (one,), target), Literal(str(number), target))
+        for one, number in zip(given, numbers, strict=True)
+    ]
+    assert prove(equal("sat", "edges", pairs)).verdict == "proved"
+    for (left, right), number in zip(pairs, numbers, strict=True):
+        other = Literal(str(number - 1 if number > 0 else number + 1), target)
+        assert right != other
+        assert prove(equal("sat", "another", [(left, other)])).verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        ("sat[s8](max(f32(A[i]) * 0.1, 0))", "max(sat[s8](f32(A[i]) * 0.1), 0)"),
+        ("sat[s8](min(f32(A[i]) * 0.1, 100))", "min(sat[s8](f32(A[i]) * 0.1), 100)"),
+        ("sat[s8](max(A[i] + 3, -7))", "max(sat[s8](A[i] + 3), -7)"),
+        ("sat[s8](max(F[i], 0))", "max(sat[s8](F[i]), 0)"),
+    ],
+)
+def test_what_saturates_is_limited_afterwards(value: str, want: str) -> None:
+    kernel = kernel_of(
+        f"kernel k {{ in A : s32[99]\nin F : f32[99]\nout C : s8[99]\nC[i] = {value} }}"
+    )
+    (only,) = rewritings(kernel, 0, SAT_FIRST).proved
+    assert print_statement(only.kernel.statements[0]) == f"C[i] = {want}"
+    assert_valid(only, kernel)
+    inputs = random_inputs(kernel, seed=2)
+    got, wanted = interpret(only.kernel, inputs), interpret(kernel, inputs)
+    assert (got["C"] == wanted["C"]).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "refused"),
+    [
+        ("sat[s8](max(F[i], 3))", 1),  # of NaN 3 would be left, not 0
+        ("sat[s8](max(F[i], 0.5))", 0),
+        ("sat[s8](max(A[i], 128))", 0),
+        ("sat[s8](max(A[i], A[i] * 2))", 0),
+    ],
+)
+def test_what_is_not_the_same_afterwards_stays(value: str, refused: int) -> None:
+    kernel = kernel_of(
+        f"kernel k {{ in A : s32[99]\nin F : f32[99]\nout C : s8[99]\nC[i] = {value} }}"
+    )
+    found = rewritings(kernel, 0, SAT_FIRST)
+    assert not found.proved
+    assert len(found.refused) == refused

@@ -42,9 +42,10 @@ class Field:
             return np.asarray(np.mod(array, array.dtype.type(self.prime)), _U64)
         if not dtype.is_float or array.dtype.kind in "iub":
             return np.mod(array.astype(np.int64), np.int64(self.prime)).astype(_U64)
-        if not np.isfinite(array.astype(np.float64)).all():
+        numbers = array.astype(np.float64)
+        if not np.isfinite(numbers).all():
             raise NotPolynomialError("an infinity or NaN is no element of a field")
-        significand, exponent = np.frexp(array.astype(np.float64))
+        significand, exponent = np.frexp(numbers)
         whole = np.ldexp(significand, 53).astype(np.int64)
         scales = exponent.astype(np.int64) - 53
         distinct, where = np.unique(scales, return_inverse=True)

@@ -168,7 +168,6 @@ class Terms:
             number = exact(text)
             size = f"(/ {abs(number.numerator)}.0 {number.denominator}.0)"
             return f"(finite {size})" if number >= 0 else f"(finite (- {size}))"
-        sort = _float_sort(dtype)
         if text in _SPECIAL:
             return f"(_ {_SPECIAL[text][1]} {dtype.bits - dtype.precision} {dtype.precision})"
         if text == "-0.0":
@@ -176,7 +175,7 @@ class Terms:
         number = exact(text)
         size = f"(/ {abs(number.numerator)}.0 {number.denominator}.0)"
         real = size if number >= 0 else f"(- {size})"
-        return f"((_ to_fp {sort.split()[-2]} {dtype.precision}) RNE {real})"
+        return _to_float(real, dtype)
 
     def _operation(self, op: str, terms: list[str], types: list[DType], dtype: DType) -> str | None:
         """Return the term of an operation, None where the model has no counterpart."""
@@ -246,8 +245,7 @@ class Terms:
                 return None
             if self.model == "reals":
                 return term
-            exponent = _float_sort(dtype).split()[-2]
-            return f"((_ to_fp {exponent} {dtype.precision}) RNE {term})"
+            return _to_float(term, dtype)
         if op == "cast" and source.is_integer and dtype.is_integer:
             return _resized(term, source, dtype)
         if op == "sat" and source.is_integer and dtype.is_integer:
@@ -305,7 +303,8 @@ def _rounded(term: str, source: DType, dtype: DType) -> str:
     low, high = dtype.lowest, dtype.highest
     # The least number of the float type from which on all are too large: a power of two fits.
     end = high if high < 1 << source.precision else high + 1
-    start, stop = (_whole(number, source) for number in (low, end))
+    start = _to_float(f"(- {-low}.0)" if low else "0.0", source)
+    stop = _to_float(f"{end}.0", source)
     convert = "fp.to_sbv" if dtype.kind == "signed" else "fp.to_ubv"
     least, most, none = (f"(_ bv{n % (1 << dtype.bits)} {dtype.bits})" for n in (low, high, 0))
     inside = f"((_ {convert} {dtype.bits}) RNE {term})"
@@ -313,11 +312,10 @@ def _rounded(term: str, source: DType, dtype: DType) -> str:
     return f"(ite (fp.isNaN {term}) {none} {inside})"
 
 
-def _whole(number: int, dtype: DType) -> str:
-    """Return the term of a whole number of a float type, or of what it is rounded to."""
+def _to_float(term: str, dtype: DType) -> str:
+    """Return the term of the value of a float type that is nearest to a real number or a float."""
     exponent = _float_sort(dtype).split()[-2]
-    size = f"{number}.0" if number >= 0 else f"(- {-number}.0)"
-    return f"((_ to_fp {exponent} {dtype.precision}) RNE {size})"
+    return f"((_ to_fp {exponent} {dtype.precision}) RNE {term})"
 
 
 def _resized(term: str, source: DType, dtype: DType) -> str:

@@ -57,6 +57,8 @@ def _saturated_first(expr: Op) -> Expr | None:
     if expr.op != "sat" or not isinstance(inner, Op) or inner.op not in ("max", "min"):
         return None
     first, limit = inner.args
+    if isinstance(first, Literal):
+        first, limit = limit, first
     to = expr.dtype
     if not isinstance(limit, Literal) or not to.is_integer:
         return None
@@ -64,7 +66,8 @@ def _saturated_first(expr: Op) -> Expr | None:
     if not to.lowest <= number <= to.highest or number != int(number):
         return None
     whole = Literal(canonical(str(int(number)), to), to)
-    return Op(inner.op, (Op("sat", (first,), to), whole), to)
+    saturated = Op("sat", (first,), to)
+    return Op(inner.op, (_saturated_first(saturated) or saturated, whole), to)
 
 
 def _negative(expr: Expr) -> Expr:

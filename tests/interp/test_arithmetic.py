@@ -280,6 +280,12 @@ def test_a_field_takes_floats_as_fractions() -> None:
     assert numbers.encode(np.array([-1], np.int8), DTYPES["s8"]).tolist() == [MERSENNE - 1]
 
 
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
+def test_a_field_has_no_infinities(number: float) -> None:
+    with pytest.raises(NotPolynomialError, match="no element of a field"):
+        field().encode(np.array([1.0, number]), DTYPES["f32"])
+
+
 def test_a_field_has_no_maximum() -> None:
     f32 = DTYPES["f32"]
     with pytest.raises(NotPolynomialError, match="'max' is not defined"):

@@ -162,6 +162,8 @@ def test_lemmas_round_and_saturate_as_the_interpreter_does(own: str, to: str) ->
         ("sat[s8](min(f32(A[i]) * 0.1, 100))", "min(sat[s8](f32(A[i]) * 0.1), 100)"),
         ("sat[s8](max(A[i] + 3, -7))", "max(sat[s8](A[i] + 3), -7)"),
         ("sat[s8](max(F[i], 0))", "max(sat[s8](F[i]), 0)"),
+        ("sat[s8](max(0, F[i]))", "max(sat[s8](F[i]), 0)"),
+        ("sat[s8](min(max(F[i], 0), 6))", "min(max(sat[s8](F[i]), 0), 6)"),
     ],
 )
 def test_what_saturates_is_limited_afterwards(value: str, want: str) -> None:

@@ -68,14 +68,16 @@ def tune(
     choices = model.space
     sampler = settings.sampler or default_sampler(settings.objectives)
     replayed = read_log(settings.replayed) if settings.replayed else None
-    _, no_c = emitted(kernel, hardware, choice.lowered, tell)
+    first, no_c = emitted(kernel, hardware, choice.lowered, tell)
     way = native_choice(hardware, no_c).way
     measured = way in ("native", "measured") and not options.simulate
     if replayed:  # by somebody who may trust less, on a machine that may have less
         measured = bool(replayed[0].get("measured"))
     counted = measured and hardware.toolchain is not None and bool(hardware.toolchain.measure)
     memory = Memory(model, options, symbols) if measured and not replayed else None
-    identity = _identity(kernel, hardware, choices, choice.lowered, options, symbols, measured)
+    # What is measured is the emitted code: a change of how it is emitted begins anew.
+    code = first.source.text if measured and first is not None else None
+    identity = _identity(kernel, hardware, choices, code, options, symbols)
     place = Place() if replayed else _place(kernel, identity, options, measured)
     rules = COUNTED_RULES if counted else Rules()
     plan = Plan(sampler, settings.objectives, place, identity, rules, options.threads)
@@ -206,12 +208,14 @@ def _identity(
     kernel: Kernel,
     hardware: Accelerator,
     choices: Space,
-    first: LoweredKernel,
+    code: str | None,
     options: Options,
     symbols: Mapping[str, int],
-    measured: bool,
 ) -> dict[str, str]:
-    """Return what a study is about: only workers that agree in all of it share one."""
+    """Return what a study is about: only workers that agree in all of it share one.
+
+    ``code`` is the C of the first schedule where candidates are measured.
+    """
     words = [(choice.name, choice.options) for choice in choices.choices]
     found = {
         "kernel": f"{kernel.name} {_digest(print_kernel(kernel))}",
@@ -221,11 +225,10 @@ def _identity(
         "sizes": ",".join(f"{name}={size}" for name, size in sorted(symbols.items())),
         "machine": "none",
     }
-    if measured:
+    if code is not None:
         machine = this_machine(hardware)
         found["machine"] = f"{machine.cpu}, {machine.compiler}"
-        # What is measured is the emitted code: a change of how it is emitted begins anew.
-        found["code"] = _digest(emit(first, hardware, bind_extents(kernel)).source.text)
+        found["code"] = _digest(code)
     return found
 
 

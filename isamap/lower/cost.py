@@ -3,10 +3,10 @@
 The model walks the loop nest once.  An innermost body takes the longest of its units' work, its
 issue slots, and the chain of dependent updates of one register.  Each array's traffic into a cache
 level is the footprint of the deepest loops that fit two thirds of it, times the iterations outside.
-Element copies come on top (``copying.py``), and where units are queues what the first pass waits
-for (``first_pass.py``).  Where threads share loops it is the longest part of them that counts, and
-what they hand over to each other comes through the last cache (``handed.py``).  Extents that are
-known at run time only are taken from ``symbols``.
+Element copies come on top (``copying.py``).  Where units are queues, instructions are followed
+through them instead (``queued.py``).  Where threads share loops it is the longest part of them that
+counts, and what they hand over to each other comes through the last cache (``handed.py``).  Extents
+that are known at run time only are taken from ``symbols``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,6 @@ from isamap.ir.often import Loops, Often
 from isamap.lower.columns import first_cache
 from isamap.lower.copying import aside_cycles, copied_a_cycle, copy_cycles
 from isamap.lower.delivery import Deliveries, beside, delivered, sums, while_coming
-from isamap.lower.first_pass import first_pass
 from isamap.lower.handed import handed
 from isamap.lower.nodes import (
     Call,
@@ -35,6 +34,7 @@ from isamap.lower.nodes import (
     Setting,
     Window,
 )
+from isamap.lower.queued import queued_cycles
 from isamap.lower.reuse import OUTSIDE, Reuse
 from isamap.lower.traffic import Coming, Site, Traffic, touched_elements
 from isamap.schedule.walk import cycles_a_byte
@@ -124,13 +124,9 @@ class Estimate:
 
 @dataclass(slots=True)
 class _Work:
-    """Cycles of a piece of code by what they are spent on.
-
-    A single pass through its loops would take ``once`` of its cycles.
-    """
+    """Cycles of a piece of code by what they are spent on."""
 
     cycles: float = 0.0
-    once: float = 0.0
     units: dict[str, float] = field(default_factory=dict)
     chain: float = 0.0
     counts: dict[str, float] = field(default_factory=dict)
@@ -138,7 +134,6 @@ class _Work:
 
     def add(self, other: "_Work", times: float) -> None:
         self.cycles += other.cycles * times
-        self.once += other.once * min(times, 1.0)
         self.chain += other.chain * times
         self.copies += other.copies * times
         for name, amount in other.units.items():
@@ -186,19 +181,22 @@ def estimate_nodes(
     waits = walk.handed()
     if waits:
         parts["threads"] = waits
-    # Nests follow each other: one computes while its own data come.
-    walk.nests[OUTSIDE] = walk.nests.get(OUTSIDE, 0.0) + work.copies
-    cycles = waits
-    for nest in dict.fromkeys((*walk.nests, *each)):
-        cycles += while_coming(walk.nests.get(nest, 0.0), each.get(nest, {}))
     least = beside(work.cycles, max(walk.once().values(), default=0.0)) + work.copies
-    start = 0.0
+    busy = work.cycles + work.copies
     if accelerator.queues is not None:
-        start = max(0.0, first_pass(nodes, accelerator, walk.entries) - work.once)
+        # Instructions that move data are followed as all others are.
+        busy = walk.queued(nodes)
+        cycles = max([busy, *memory.values()]) + waits
+        least = max([0.0, *work.units.values(), *walk.once().values()]) + work.copies
+    else:
+        # Nests follow each other: one computes while its own data come.
+        walk.nests[OUTSIDE] = walk.nests.get(OUTSIDE, 0.0) + work.copies
+        cycles = waits
+        for nest in dict.fromkeys((*walk.nests, *each)):
+            cycles += while_coming(walk.nests.get(nest, 0.0), each.get(nest, {}))
     bound = max(parts, key=lambda name: parts[name]) if parts else "nothing"
     cached = sum(memory.values()) - memory.get(_last_level(accelerator), 0.0)
-    busy = work.cycles + work.copies
-    return Estimate(cycles + start, busy, cached, least + start, bound, parts, work.counts)
+    return Estimate(cycles, busy, cached, least, bound, parts, work.counts)
 
 
 def _last_level(accelerator: Accelerator) -> str:
@@ -220,7 +218,7 @@ class _Walk:
         self.common = {a.name for a in lowered.arrays if a.role == "local" and not a.private}
         self.copied: list[Site] = []  # what copies touch of what all threads have in common
         self.entries: dict[str, Entry] = {e.name: e for e in accelerator.entries}
-        self.pads = {s.name: s.kind == "scratchpad" for s in accelerator.storages}
+        self.cached = any(s.kind == "cache" for s in accelerator.storages)
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
         self.rate = copied_a_cycle(accelerator)
         self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
@@ -280,11 +278,11 @@ class _Walk:
                     self.asked.setdefault(buffer, set()).update(offset.names)
                 case Guard() | Setting():
                     slots += share
-        work.add(self._straight(calls, slots, bool(loops)), 1.0)
+        work.add(self._straight(calls, slots), 1.0)
         if going_on:
-            beside = self._straight(going_on, 0.0, repeated=False)
+            beside = self._straight(going_on, 0.0)
             alone = max(work.cycles, beside.cycles)
-            work.add(replace(beside, cycles=0.0, once=0.0, chain=0.0), 1.0)
+            work.add(replace(beside, cycles=0.0, chain=0.0), 1.0)
             work.cycles = max([alone, *work.units.values()])
         if not loops:
             self.nests[OUTSIDE] = work.cycles - sum(self.nests.values())
@@ -344,11 +342,10 @@ class _Walk:
                     found.append((node, share))
         return found
 
-    def _straight(self, calls: Sequence[tuple[Call, float]], slots: float, repeated: bool) -> _Work:
+    def _straight(self, calls: Sequence[tuple[Call, float]], slots: float) -> _Work:
         """Return the work of one pass over straight-line calls, each with its share of the passes.
 
-        ``slots`` are issued for what is no call.  If passes are ``repeated``, they follow each
-        other no faster than the places of fragments are free again.
+        ``slots`` are issued for what is no call.
         """
         work = _Work()
         chains: dict[str, float] = {}
@@ -362,38 +359,7 @@ class _Walk:
         work.chain = max(chains.values(), default=0.0)
         issue = (sum(share for _, share in calls) + slots) / max(1, self.accelerator.issue)
         work.cycles = max([issue, work.chain, *work.units.values()])
-        if repeated and self.accelerator.queues is not None:
-            work.cycles = max(work.cycles, self._turn([call for call, _ in calls]))
-        work.once = work.cycles
         return work
-
-    def _turn(self, calls: Sequence[Call]) -> float:
-        """Return the cycles after which the places of all fragments can be filled again.
-
-        A fragment is filled, read, and then overwritten: in one of its places at a time.
-        """
-        filled: dict[str, float] = {}
-        longest = 0.0
-        for call in calls:
-            entry = self.entries[call.instruction]
-            roles = {o.name: o.role for o in entry.instruction.operands}
-            for name, place in call.operands:
-                if isinstance(place, Register) and self._waits(place):
-                    if roles[name] == "out":
-                        filled.setdefault(place.name, float(entry.latency))
-                    elif place.name in filled:
-                        used = filled[place.name] + float(entry.throughput)
-                        longest = max(longest, used / place.places)
-        return longest
-
-    def _waits(self, register: Register) -> bool:
-        """Return whether what fills a fragment anew waits for those that still read it.
-
-        Hardware that holds back what must wait does so for every kind of register: it has no
-        others to rename them to.  Where units wait for tokens, only fragments in scratchpads are
-        filled by one and read by another.
-        """
-        return self.pads.get(register.storage, False) or self.accelerator.queues == "interlocked"
 
     def _updated(self, entry: Entry, call: Call) -> set[str]:
         """Return the registers that a call both reads and writes."""
@@ -418,7 +384,7 @@ class _Walk:
             pitches = [self._known(p, call) for p in operand.strides or row_major(operand.shape)]
             span = 1 + sum((n - 1) * abs(p) for n, p in zip(counts, pitches, strict=True))
             # What lies between elements less than a line apart comes with them.
-            near = max(1, LINE // self.bytes[place.buffer])
+            near = max(1, LINE // self.bytes[place.buffer]) if self.cached else 1
             elements = stretch = 1
             for pitch, n in sorted((abs(p), n) for n, p in zip(counts, pitches, strict=True)):
                 if pitch <= stretch or stretch < pitch < near:
@@ -479,6 +445,22 @@ class _Walk:
 
         whole, all_threads = self._touched(), self._touched(self.team)
         return delivered(self.accelerator, whole, all_threads, through)
+
+    def queued(self, nodes: Sequence[Node]) -> float:
+        """Return the cycles until the last instruction is done where units are queues."""
+
+        def value(index: Index, counters: Mapping[str, int]) -> float:
+            return float(index.evaluate({**self.values, **counters}))
+
+        def trips(loop: Loop) -> float:
+            return self._own(loop.counter, max(0.0, self.value(loop.count)))
+
+        def copied(copy: Copy) -> float:
+            if copy.aside:
+                return aside_cycles(copy, self.value)
+            return copy_cycles(copy, self.value, self.bytes, self.rate)
+
+        return queued_cycles(nodes, self.accelerator, self.entries, value, trips, copied)
 
     def handed(self) -> float:
         """Return the cycles for which a thread waits for what others have in their caches: the last

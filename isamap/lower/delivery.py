@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from isamap.hw.accelerator import Accelerator
+from isamap.hw.accelerator import Accelerator, Storage
 from isamap.lower.reuse import OUTSIDE
-from isamap.lower.traffic import Coming
+from isamap.lower.traffic import Coming, Traffic
 from isamap.schedule.walk import cycles_a_byte
 
 RESIDENT = 1 / 4
@@ -62,6 +62,8 @@ def delivered(
             for during, traffic in parts.during.items():
                 part = traffic.unforeseen / traffic.bytes if waits and traffic.bytes else 0.0
                 taken = {storage.name: traffic.bytes * cycles_a_byte(storage, part)}
+                if len(levels) == 1:
+                    taken = {storage.name: _through_ports(storage, traffic)}
                 if number == 1:
                     alone = traffic.unforeseen * (ALONE - 1) * cycles_a_byte(storage, 0.0)
                     taken[storage.name] += traffic.leaving + alone
@@ -75,6 +77,12 @@ def delivered(
                     own[during] = own.get(during, 0.0) + cycles
         inner = float(storage.size) if storage.size else inner
     return found
+
+
+def _through_ports(memory: Storage, traffic: Traffic) -> float:
+    """Return the cycles of a memory that has no caches: it reads while it writes."""
+    read = (traffic.bytes - traffic.written) * cycles_a_byte(memory, 0.0)
+    return max(read, traffic.written / float(memory.write) if memory.write else 0.0)
 
 
 def while_coming(computing: float, memories: Mapping[str, Mapping[float, float]]) -> float:

@@ -1,0 +1,463 @@
+"""When the last instruction of a lowered kernel is done on a machine whose units are queues.
+
+Instructions are followed through their queues as docs/meaning.md says, in time only: what they
+compute is of no interest.  Of loops with many iterations the first ones and the last are followed;
+those between take as long as the ones before them.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import lcm, prod
+
+from isamap.hw.accelerator import Accelerator, Entry
+from isamap.ir.index import Index
+from isamap.lower.nodes import (
+    Call,
+    Copy,
+    Guard,
+    Loop,
+    Node,
+    Prefetch,
+    Register,
+    Scope,
+    Setting,
+    Token,
+    Window,
+)
+
+FOLLOWED = 500
+"""Calls of a loop nest that are followed one by one; of longer ones, some iterations are."""
+
+PERIOD = 8
+"""Iterations after which fragments are in the same places again, at most as many are followed."""
+
+POSTS = 16
+"""Tokens of a channel that are remembered: a unit waits for one of the last ones."""
+
+Value = Callable[[Index, Mapping[str, int]], float]
+"""What an index is for counters: those of loops around it."""
+
+
+def queued_cycles(
+    nodes: Sequence[Node],
+    accelerator: Accelerator,
+    entries: Mapping[str, Entry],
+    value: Value,
+    trips: Callable[[Loop], float],
+    copied: Callable[[Copy], float],
+) -> float:
+    """Return the cycles until the last instruction of some nodes is done.
+
+    ``trips`` are the iterations that are done of a loop, ``copied`` the cycles of a copy, for which
+    the host takes no other work.  Conditions that depend on data are taken to hold.
+    """
+    queues = _Queues(accelerator, entries, value, trips, copied, _shared_arrays(nodes, entries))
+    for node in nodes:
+        queues.node(node)
+        queues.next_nest()
+    return queues.end
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is always the same of a call: its units, the cycles for which it occupies one of each,
+    those that others share with it, and its operands that something may have to wait for.
+
+    Operands are registers or windows of arrays; each is read, written or both.
+    """
+
+    taken: tuple[tuple[tuple[int, ...], float], ...]
+    lent: tuple[tuple[str, float], ...]
+    on_host: bool
+    latency: float
+    gates: tuple[str, ...]
+    operands: tuple[tuple[Register | Window, bool, bool], ...]
+
+
+@dataclass(slots=True)
+class _Lane:
+    """A unit that several queues share: when it is taken, the earliest first."""
+
+    taken: list[tuple[float, float]] = field(default_factory=list)
+
+    def begin(self, start: float, length: float) -> float:
+        """Return when it is free for so long, ``start`` at the earliest."""
+        for begin, end in self.taken:
+            if end > start and begin < start + length:
+                start = end
+        return start
+
+    def take(self, start: float, length: float) -> None:
+        """Have it taken; what ended long before is forgotten."""
+        self.taken = sorted([*self.taken[-64:], (start, start + length)])
+
+    def later(self, cycles: float) -> None:
+        """Move everything to a later time."""
+        self.taken = [(begin + cycles, end + cycles) for begin, end in self.taken]
+
+
+Place = tuple[str, int, int]
+"""A storage, a register's or an array's name, the first row and the first after it."""
+
+
+class _Queues:
+    """The state of all queues, as times at which something is free, ready or has been read.
+
+    All times are in one list, so that those of many iterations are found from those of a few.
+    """
+
+    def __init__(
+        self,
+        accelerator: Accelerator,
+        entries: Mapping[str, Entry],
+        value: Value,
+        trips: Callable[[Loop], float],
+        copied: Callable[[Copy], float],
+        watched: frozenset[str],
+    ) -> None:
+        self.accelerator = accelerator
+        self.entries = entries
+        self.value = value
+        self.trips = trips
+        self.copied = copied
+        self.watched = watched
+        self.counts = {unit.name: unit.count for unit in accelerator.units}
+        self.tokens = accelerator.queues == "tokens"
+        self.times: list[float] = []
+        self.issued, self.host, self.last_done = self._new(), self._new(), self._new()
+        self.units: dict[str, tuple[int, ...]] = {}
+        self.gates: dict[str, int] = {}
+        self.done: dict[str, int] = {}
+        self.places: dict[Place, tuple[int, int]] = {}
+        self.alike: dict[Place, tuple[tuple[int, int], ...]] = {}
+        self.files: dict[str, list[Place]] = {}
+        self.arrays: dict[str, tuple[int, int]] = {}
+        self.before: dict[str, tuple[float, float]] = {}
+        self.lanes: dict[str, tuple[_Lane, ...]] = {}
+        self.posts: dict[str, deque[float]] = {}
+        self.turns: dict[str, int] = {}
+        self.fragments: dict[tuple[int, int], Place] = {}
+        self.counters: dict[str, int] = {}
+        self.known: dict[int, _Known] = {}
+        self.sizes: dict[int, float] = {}
+        self.by_host = False
+
+    @property
+    def end(self) -> float:
+        """When all that was followed is done."""
+        return self.times[self.last_done]
+
+    def node(self, node: Node) -> None:
+        """Follow a node."""
+        match node:
+            case Call():
+                self._call(node)
+            case Loop():
+                self._loop(node)
+            case Scope(registers, body):
+                for register in registers:
+                    self.turns[register.name] = self.turns.get(register.name, -1) + 1
+                self._all(body)
+            case Guard(conditions, body, otherwise):
+                held = all(self._at(condition, 0.0) >= 0 for condition in conditions)
+                self._all(body if held else otherwise)
+            case Copy():
+                self._copy(node)
+            case Token():
+                self._token(node)
+            case Setting():
+                self._setting(node)
+            case Prefetch():
+                pass
+
+    def next_nest(self) -> None:
+        """Take note that a nest of loops is over: of what it leaves, elements are not told apart.
+
+        That saves asking which parts of an array are touched in other loops, and other tiles.
+        """
+        for array, (ready, needed) in self.arrays.items():
+            self.before[array] = self.times[ready], self.times[needed]
+        gone = [place for place in self.places if place[0] in self.arrays]
+        for place in gone:
+            del self.places[place]
+
+    def _all(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            self.node(node)
+
+    # --- loops ----------------------------------------------------------------------------------
+    def _loop(self, loop: Loop) -> None:
+        trips = int(self.trips(loop))
+        period = min(PERIOD, lcm(*(r.places for r in _own_registers(loop.body))))
+        rest = trips % period or period
+        if self._calls(loop) <= FOLLOWED or trips <= 2 * period + rest:
+            self._iterations(loop, range(trips))
+            return
+        self._iterations(loop, range(period))
+        times, posts, end = list(self.times), self._last_posts(), self.end
+        self._iterations(loop, range(period, 2 * period))
+        between = (trips - rest) // period - 2
+        for n, time in enumerate(times):
+            self.times[n] += (self.times[n] - time) * between
+        for channel, time in posts.items():
+            own = self.posts[channel]
+            moved = (own[-1] - time) * between
+            self.posts[channel] = deque((post + moved for post in own), POSTS)
+        for lane in (lane for lanes in self.lanes.values() for lane in lanes):
+            lane.later((self.end - end) / (1 + between) * between)
+        self._iterations(loop, range(trips - rest, trips))
+
+    def _iterations(self, loop: Loop, numbers: range) -> None:
+        for number in numbers:
+            self.counters[loop.counter] = number
+            self._all(loop.body)
+        self.counters.pop(loop.counter, None)
+
+    def _calls(self, node: Node) -> float:
+        """Return how many calls there are in a node, with those that are done again."""
+        if id(node) not in self.sizes:
+            match node:
+                case Loop(body=body):
+                    count = self.trips(node) * sum(map(self._calls, body))
+                case Scope(body=body):
+                    count = sum(map(self._calls, body))
+                case Guard(_, body, otherwise):
+                    count = sum(map(self._calls, (*body, *otherwise)))
+                case _:
+                    count = 1.0
+            self.sizes[id(node)] = count
+        return self.sizes[id(node)]
+
+    def _last_posts(self) -> dict[str, float]:
+        return {channel: own[-1] for channel, own in self.posts.items() if own}
+
+    # --- what is done -----------------------------------------------------------------------------
+    def _call(self, call: Call) -> None:
+        known = self.known.get(id(call)) or self._read(call)
+        if self.tokens and self.by_host != known.on_host:
+            self.by_host = known.on_host
+            self._raise(self.host, self.end)
+        start = max(self.times[self.issued], self.times[self.host])
+        self.times[self.issued] += 1 / max(1, self.accelerator.issue)
+        for units, _ in known.taken:
+            start = max(start, min(self.times[unit] for unit in units))
+        for gate in known.gates:
+            start = max(start, self.times[self.gates[gate]] if gate in self.gates else 0.0)
+        touched = [(self._place(own), read, write) for own, read, write in known.operands]
+        for place, _, written in touched:
+            for ready, needed in self._overlapping(place):
+                start = max(start, self.times[ready])
+                start = max(start, self.times[needed]) if written else start
+            ready_before, needed_before = self.before.get(place[0], (0.0, 0.0))
+            start = max(start, ready_before, needed_before if written else 0.0)
+        start = self._when_lent(known.lent, start)
+        done = start + known.latency
+        longest = start
+        for units, cycles in known.taken:
+            first = min(units, key=self.times.__getitem__)
+            self.times[first] = start + cycles
+            longest = max(longest, start + cycles)
+        for gate in known.gates:
+            self._raise(self._slot(self.done, gate), max(done, longest))
+        for place, read, written in touched:
+            ready, needed = self.places[place]
+            if read:
+                self._raise(needed, longest)
+            if written:
+                self.times[ready] = done
+            if place[0] in self.arrays:
+                self._raise(self.arrays[place[0]][0], done if written else 0.0)
+                self._raise(self.arrays[place[0]][1], longest if read else 0.0)
+        self._raise(self.last_done, max(done, longest))
+
+    def _when_lent(self, lent: Sequence[tuple[str, float]], start: float) -> float:
+        """Return when units that several queues share are free, and have them taken then."""
+        own = [(self._lanes(unit), length) for unit, length in lent]
+        later = start
+        while own:
+            for lanes, length in own:
+                later = max(later, min(lane.begin(later, length) for lane in lanes))
+            if later == start:
+                break
+            start = later
+        for lanes, length in own:
+            next(lane for lane in lanes if lane.begin(start, length) == start).take(start, length)
+        return start
+
+    def _copy(self, copy: Copy) -> None:
+        for array in (copy.target, copy.source):
+            if array in self.arrays:
+                self._raise(self.host, self.times[self.arrays[array][0]])
+        if copy.target in self.arrays:
+            self._raise(self.host, self.times[self.arrays[copy.target][1]])
+        if self.tokens:
+            self._raise(self.host, self.end)
+        self.times[self.host] += self.copied(copy)
+        self._raise(self.last_done, self.times[self.host])
+
+    def _setting(self, setting: Setting) -> None:
+        start = max(self.times[self.host], self.times[self.issued])
+        self.times[self.issued] += 1 / max(1, self.accelerator.issue)
+        for unit, cycles in self.accelerator.state(setting.state).units.items():
+            units = self._unit(unit)
+            first = min(units, key=self.times.__getitem__)
+            gate = self.times[self.gates[unit]] if unit in self.gates else 0.0
+            start = max(start, self.times[first], gate)
+            done = self.times[first] = start + float(cycles * len(units))
+            self._raise(self._slot(self.done, unit), done)
+            self._raise(self.last_done, done)
+
+    def _token(self, token: Token) -> None:
+        posts = self.posts.setdefault(token.channel, deque(maxlen=POSTS))
+        if not token.waits:
+            posts.append(self.times[self.done[token.unit]] if token.unit in self.done else 0.0)
+        elif len(posts) > token.behind:
+            self._raise(self._slot(self.gates, token.unit), posts[-1 - token.behind])
+
+    # --- where times are ------------------------------------------------------------------------
+    def _new(self) -> int:
+        self.times.append(0.0)
+        return len(self.times) - 1
+
+    def _raise(self, slot: int, time: float) -> None:
+        self.times[slot] = max(self.times[slot], time)
+
+    def _slot(self, slots: dict[str, int], name: str) -> int:
+        if name not in slots:
+            slots[name] = self._new()
+        return slots[name]
+
+    def _unit(self, unit: str) -> tuple[int, ...]:
+        if unit not in self.units:
+            self.units[unit] = tuple(self._new() for _ in range(self.counts.get(unit, 1)))
+        return self.units[unit]
+
+    def _lanes(self, unit: str) -> tuple[_Lane, ...]:
+        if unit not in self.lanes:
+            self.lanes[unit] = tuple(_Lane() for _ in range(self.counts.get(unit, 1)))
+        return self.lanes[unit]
+
+    def _read(self, call: Call) -> _Known:
+        entry = self.entries[call.instruction]
+        queue = self.accelerator.queue(entry)
+        taken: list[tuple[tuple[int, ...], float]] = []
+        lent: list[tuple[str, float]] = []
+        gates: list[str] = []
+        for unit, cycles in entry.busy.items():
+            each = float(cycles * self.counts.get(unit, 1))
+            if self.tokens and queue not in (None, unit):
+                lent.append((unit, each))
+            else:
+                taken.append((self._unit(unit), each))
+                gates.append(unit)
+        operands: list[tuple[Register | Window, bool, bool]] = []
+        for name, place in call.operands:
+            role = entry.instruction.operand(name).role
+            watched = isinstance(place, Window) and place.buffer in self.watched
+            if isinstance(place, Register) or (isinstance(place, Window) and watched):
+                operands.append((place, role != "out", role in ("out", "inout")))
+        own = _Known(
+            tuple(taken),
+            tuple(lent),
+            queue is None,
+            float(entry.latency),
+            tuple(gates),
+            tuple(operands),
+        )
+        self.known[id(call)] = own
+        return own
+
+    def _place(self, place: Register | Window) -> Place:
+        """Return where a fragment is at this turn, or what begins at an element of an array."""
+        if isinstance(place, Window):
+            if place.buffer not in self.arrays:
+                self.arrays[place.buffer] = self._new(), self._new()
+            offset = int(self._at(place.offset, 0.0))
+            return self._entered((place.buffer, offset, offset + 1))
+        turn = self.turns.get(place.name, 0) % place.places
+        found = self.fragments.get((id(place), turn))
+        if found is None:
+            found = self._entered(self._rows(place, turn))
+            self.fragments[id(place), turn] = found
+        return found
+
+    def _rows(self, register: Register, turn: int) -> Place:
+        """Return the rows of a storage that a fragment has, or a place of its own."""
+        if register.number is None:
+            return register.name, turn, turn + 1
+        storage = self.accelerator.storage(register.storage)
+        file, _ = self.accelerator.register_file(storage)
+        rows = self.accelerator.rows_for(storage, prod(register.shape) * register.dtype.bytes)
+        first = register.number + turn * rows
+        return "@" + file.name, first, first + rows
+
+    def _entered(self, place: Place) -> Place:
+        """Return a place of which it is known when it is ready and when it has been read."""
+        if place not in self.places:
+            self.places[place] = self._new(), self._new()
+            self.files.setdefault(place[0], []).append(place)
+            self.alike.clear()
+        return place
+
+    def _overlapping(self, place: Place) -> tuple[tuple[int, int], ...]:
+        """Return the times of all fragments that have a row in common with one."""
+        if not place[0].startswith("@"):
+            return (self.places[place],)
+        if place not in self.alike:
+            _, first, end = place
+            self.alike[place] = tuple(
+                self.places[other]
+                for other in self.files[place[0]]
+                if other[1] < end and first < other[2]
+            )
+        return self.alike[place]
+
+    def _at(self, index: Index, unknown: float) -> float:
+        try:
+            return float(self.value(index, self.counters))
+        except KeyError:
+            return unknown
+
+
+def _own_registers(nodes: Sequence[Node]) -> Iterator[Register]:
+    """Yield the registers of scopes that are in no loop inside."""
+    for node in nodes:
+        match node:
+            case Scope(registers, body):
+                yield from registers
+                yield from _own_registers(body)
+            case Guard(_, body, otherwise):
+                yield from _own_registers((*body, *otherwise))
+
+
+def _shared_arrays(nodes: Sequence[Node], entries: Mapping[str, Entry]) -> frozenset[str]:
+    """Return the arrays that are both read and written, or copied: of others nothing waits for
+    anything."""
+    read: set[str] = set()
+    written: set[str] = set()
+    for node in _every(nodes):
+        match node:
+            case Call():
+                instruction = entries[node.instruction].instruction
+                for name, place in node.operands:
+                    if isinstance(place, Window):
+                        role = instruction.operand(name).role
+                        read |= {place.buffer} if role != "out" else set()
+                        written |= {place.buffer} if role != "in" else set()
+            case Copy(target=target, source=source):
+                both = {target, *([] if source is None else [source])}
+                read |= both
+                written |= both
+    return frozenset(read & written)
+
+
+def _every(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Yield all nodes, with those inside others."""
+    for node in nodes:
+        yield node
+        match node:
+            case Loop(body=body) | Scope(body=body):
+                yield from _every(body)
+            case Guard(_, body, otherwise):
+                yield from _every((*body, *otherwise))

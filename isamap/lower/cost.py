@@ -147,13 +147,15 @@ def estimate(
     accelerator: Accelerator,
     symbols: Mapping[str, int] | None = None,
     threads: int = 1,
+    copies: bool = True,
 ) -> Estimate:
     """Return the estimated cycles of a call of a lowered kernel by so many threads, each on a core.
 
-    What is prepared ahead is not counted: :func:`estimate_ahead` does that.
+    What is prepared ahead is not counted: :func:`estimate_ahead` does that.  ``copies`` of elements
+    take no time if that is said, as in a simulation.
     """
     values = {name: ASSUMED_SYMBOL for name in lowered.symbols} | dict(symbols or {})
-    return estimate_nodes(lowered.body, lowered, accelerator, values, threads)
+    return estimate_nodes(lowered.body, lowered, accelerator, values, threads, copies)
 
 
 def estimate_ahead(
@@ -170,9 +172,10 @@ def estimate_nodes(
     accelerator: Accelerator,
     values: Mapping[str, int],
     threads: int = 1,
+    copies: bool = True,
 ) -> Estimate:
     """Return the estimate of some nodes of a lowered kernel."""
-    walk = _Walk(lowered, accelerator, values, threads)
+    walk = _Walk(lowered, accelerator, values, threads, copies)
     work = walk.nodes(nodes, ())
     parts = {**work.units, "chain": work.chain, "copies": work.copies}
     each = walk.traffic()
@@ -210,8 +213,10 @@ class _Walk:
         accelerator: Accelerator,
         values: Mapping[str, int],
         threads: int,
+        copies: bool,
     ) -> None:
         self.accelerator = accelerator
+        self.copies = copies
         self.values = values
         self.threads = threads
         self.team: dict[str, float] = {}  # iterations of the loops that threads share
@@ -268,11 +273,12 @@ class _Walk:
                     self.passes[counter] = inside.cycles
                     if not loops:
                         self.nests[counter] = inside.cycles * own
-                case Copy(aside=True):
-                    work.cycles += aside_cycles(node, self.value) * share
-                case Copy():
-                    work.copies += copy_cycles(node, self.value, self.bytes, self.rate) * share
-                    self._read(node, loops)
+                case Copy(aside=aside):
+                    cycles = self._copy(node) * share
+                    work.cycles += cycles if aside else 0.0
+                    work.copies += 0.0 if aside else cycles
+                    if not aside:
+                        self._read(node, loops)
                 case Prefetch(_, buffer, offset):
                     slots += share
                     self.asked.setdefault(buffer, set()).update(offset.names)
@@ -287,6 +293,14 @@ class _Walk:
         if not loops:
             self.nests[OUTSIDE] = work.cycles - sum(self.nests.values())
         return work
+
+    def _copy(self, copy: Copy) -> float:
+        """Return the cycles of a copy."""
+        if not self.copies:
+            return 0.0
+        if copy.aside:
+            return aside_cycles(copy, self.value)
+        return copy_cycles(copy, self.value, self.bytes, self.rate)
 
     def _handed_on(self, nodes: Sequence[tuple[Node, float]]) -> frozenset[int]:
         """Return the numbers of calls that take what the iteration before has left in registers:
@@ -455,12 +469,7 @@ class _Walk:
         def trips(loop: Loop) -> float:
             return self._own(loop.counter, max(0.0, self.value(loop.count)))
 
-        def copied(copy: Copy) -> float:
-            if copy.aside:
-                return aside_cycles(copy, self.value)
-            return copy_cycles(copy, self.value, self.bytes, self.rate)
-
-        return queued_cycles(nodes, self.accelerator, self.entries, value, trips, copied)
+        return queued_cycles(nodes, self.accelerator, self.entries, value, trips, self._copy)
 
     def handed(self) -> float:
         """Return the cycles for which a thread waits for what others have in their caches: the last

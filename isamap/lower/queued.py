@@ -55,7 +55,8 @@ def queued_cycles(
     queues = _Queues(accelerator, entries, value, trips, copied, _shared_arrays(nodes, entries))
     for node in nodes:
         queues.node(node)
-        queues.next_nest()
+        if any(isinstance(inside, Loop) for inside in _every((node,))):
+            queues.next_nest()
     return queues.end
 
 

@@ -10,6 +10,7 @@ from isamap.ir.nodes import Access, Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.alternative import ALIKE, Alternative, by_preference, covered
 from isamap.lower.cost import NEARLY, WAITING, Estimate
+from isamap.lower.fewer_waits import with_fewer_waits
 from isamap.lower.improved import best_of
 from isamap.lower.judge import Judge
 from isamap.schedule.copied import treated_otherwise
@@ -42,7 +43,10 @@ def retiled(
         return made.least > ALIKE * lowest, -covered(found[n].mapping), made.least, n
 
     for made, n in sorted(known, key=rank)[:RETILED]:
-        start = result[n] = _treated_otherwise(found[n], kernel, alone, judge)
+        start = _treated_otherwise(found[n], kernel, alone, judge)
+        if made.least < best:
+            start = with_fewer_waits(start, alone, judge)
+        result[n] = start
         assert start.schedule is not None
         assert start.treatments is not None
         assert start.estimate is not None

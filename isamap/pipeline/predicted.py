@@ -18,9 +18,10 @@ def predicted(result: Result, execution: Execution, threads: int) -> Prediction 
     if not cycles:
         return None
     symbols = execution.symbols or {}
-    # The simulator has one core.
-    shared = 1 if execution.way == "simulated" else threads
-    cost = estimate(result.lowered, result.accelerator, symbols, shared)
+    # The simulator has one core, and a host that copies in no time.
+    simulated = execution.way == "simulated"
+    shared = 1 if simulated else threads
+    cost = estimate(result.lowered, result.accelerator, symbols, shared, copies=not simulated)
     kernel = bind_extents(result.mapped)
     least = least_cycles(
         kernel, result.accelerator, result.schedule, result.lowered, symbols, shared

@@ -35,6 +35,19 @@ def first_buffers(accelerator: Accelerator, own: StatementSchedule) -> Iterator[
     yield (1,) * (accesses + 1)
 
 
+def other_buffers(own: StatementSchedule) -> Iterator[tuple[int, ...]]:
+    """Yield other places for a schedule that has some: more for what is brought and for results,
+    for one of them, and one for all.
+    """
+    if not own.buffers:
+        return
+    *brought, results = own.buffers
+    for more in (3, 4):
+        yield (*(max(more, n) for n in brought), results)
+    yield (*brought, results + 1)
+    yield (1,) * len(own.buffers)
+
+
 def buffer_texts(own: StatementSchedule) -> list[str]:
     """Return what takes several places: ``A[m, k] as a 2``, and the results last, ``C 2``."""
     found = [

@@ -51,7 +51,7 @@ def reasons(
         readings = index.readings(entry)
         if is_partial(entry) and any(_fits(statement, needle) for needle in readings.needles):
             continue
-        found = [_ranked(_misfit(statement, needle), needle) for needle in readings.needles]
+        found = [_ranked(_misfit(statement, needle, index), needle) for needle in readings.needles]
         if entry.name in closed:
             found = [Misfit(99, closed[entry.name])]
         elif readings.reason and not _is_movement(readings.reason):
@@ -85,7 +85,7 @@ def _fits(statement: Statement, needle: Needle) -> bool:
     return body is None and needle.reduction == statement.reduction
 
 
-def _misfit(statement: Statement, needle: Needle) -> Misfit:
+def _misfit(statement: Statement, needle: Needle, index: Needles) -> Misfit:
     """Return where a needle and a statement differ first."""
     agreed = 2 * (needle.reduction == statement.reduction)
     body = _difference(needle.value, statement.value)
@@ -103,7 +103,9 @@ def _misfit(statement: Statement, needle: Needle) -> Misfit:
             elif needle.entry.same:
                 text = "its operands that must be one register would hold different values"
             else:
-                text = "an operand that stands twice in it would hold different values"
+                text = _not_constant(needle.value, statement.value, needle, index) or (
+                    "an operand that stands twice in it would hold different values"
+                )
             return Misfit(9, text)
         text = f"it does '{needle.reduction}', the statement does '{statement.reduction}'"
         return Misfit(8, text)
@@ -111,6 +113,27 @@ def _misfit(statement: Statement, needle: Needle) -> Misfit:
         text = f"it does '{needle.reduction}', the statement does '{statement.reduction}'"
         return Misfit(body.depth, f"{text}; {body.text}")
     return Misfit(body.depth + agreed, body.text)
+
+
+def _not_constant(pattern: Expr, expr: Expr, needle: Needle, index: Needles) -> str:
+    """Return what stands where an instruction of the same shape has a constant, '' if nothing."""
+    match pattern:
+        case Access(operand):
+            fixed = index.is_immediate(needle, operand) and not isinstance(expr, Literal)
+            text = f"its operand {operand} is a constant in the instruction, {print_expr(expr)} "
+            return f"{text}is not" if fixed else ""
+        case Reduce(_, _, inner, _):
+            return _not_constant(
+                inner, expr.body if isinstance(expr, Reduce) else expr, needle, index
+            )
+        case Op(_, args, _) if isinstance(expr, Op):
+            found = (
+                _not_constant(own, other, needle, index)
+                for own, other in zip(args, expr.args, strict=True)
+            )
+            return next(filter(None, found), "")
+        case _:
+            return ""
 
 
 def _ranked(misfit: Misfit, needle: Needle) -> Misfit:

@@ -101,7 +101,10 @@ def arrange_kernel(
         with clock.stage("match"):
             kernels = started(kernel, options.rewrite)
             every = [_enumerations(k.kernel, hardware, options.instruction) for k in kernels]
-            unmapped, found = kernels[0].kernel, every[0]
+            # Of those that are told to have no mapping, the one that lacks least.
+            lacks = [sum(not own.mappings for own in found) for found in every]
+            least = lacks.index(min(lacks))
+            unmapped, found = kernels[least].kernel, every[least]
         with clock.stage("schedule"):
             arranged = arrange_best(kernels, hardware, every, options, symbols, tell)
     if (choice := arranged.choice) is None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from isamap.diagnostics import Span
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, const, var
 from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Range, Reduction, Statement, Variable
@@ -11,12 +12,16 @@ from isamap.ir.statements import bind_extents, substitute, used_names, zero_base
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A statement to be: ``extents`` gives the iterations of each variable, which start at 0."""
+    """A statement to be: ``extents`` gives the iterations of each variable, which start at 0.
+
+    It is told to stand at ``span``; None where the one stood that it replaces.
+    """
 
     target: Access
     reduction: Reduction
     value: Expr
     extents: Mapping[str, Index]
+    span: Span | None = None
 
 
 def normal(kernel: Kernel) -> Kernel:
@@ -68,20 +73,21 @@ def replaced(
 
     The kernel is :func:`normal`, and so is the result.
     """
+    there = kernel.statements[number].span
     statements = [
         *kernel.statements[:number],
-        *(_statement(draft) for draft in drafts),
+        *(_statement(draft, draft.span or there) for draft in drafts),
         *kernel.statements[number + 1 :],
     ]
     return _assembled(kernel, locals_, statements)
 
 
-def _statement(draft: Draft) -> Statement:
+def _statement(draft: Draft, span: Span | None) -> Statement:
     names = [n for n in used_names(draft.target, draft.value) if n in draft.extents]
     unused = [n for n in draft.extents if n not in names]
     assert not unused, f"{', '.join(unused)} occurs nowhere in the statement"
     variables = tuple(Variable(n, const(0), draft.extents[n]) for n in names)
-    return Statement(draft.target, draft.reduction, draft.value, variables)
+    return Statement(draft.target, draft.reduction, draft.value, variables, span)
 
 
 def _assembled(

@@ -10,8 +10,7 @@ from isamap.ir.printer import print_expr
 from isamap.ir.statements import names
 from isamap.rewrite.build import Draft, extents, replaced
 from isamap.rewrite.rule import Rewriting
-from isamap.rewrite.term_lemmas import real
-from isamap.solver.lemma import Lemma
+from isamap.rewrite.term_lemmas import twice_rounded
 
 NAME = "reciprocal"
 
@@ -33,7 +32,9 @@ def reciprocal(kernel: Kernel, number: int) -> Iterator[Rewriting]:
         return
     value = _with_reciprocals(statement.value, frozenset(found))
     draft = Draft(statement.target, statement.reduction, value, extents(statement))
-    lemmas = tuple(_lemma(digits) for digits in dict.fromkeys(q.dtype.precision for q in found))
+    lemmas = tuple(
+        twice_rounded(NAME, digits) for digits in dict.fromkeys(q.dtype.precision for q in found)
+    )
     told = ", ".join(print_expr(quotient) for quotient in found)
     note = (
         f"{told} by reciprocals: relative error at most {float(max(errors)):.2g} of the quotient, "
@@ -71,19 +72,3 @@ def _with_reciprocals(expr: Expr, quotients: frozenset[Op]) -> Expr:
 def _error(digits: int) -> Fraction:
     """Return the relative error of a product with a reciprocal, both rounded to some digits."""
     return (1 + Fraction(1, 1 << digits)) ** 2 - 1
-
-
-def _lemma(digits: int) -> Lemma:
-    """Return the lemma that two roundings leave the error that is told."""
-    unit, bound = Fraction(1, 1 << digits), _error(digits)
-    lines = [f"(declare-const {n} Real)" for n in ("x", "y", "a", "b", "q")]
-    # q is the quotient, and x/y = x * (1/y) = q over the reals.
-    lines.append("(assert (and (not (= y 0.0)) (= (* q y) x)))")
-    lines += [f"(assert (<= (abs {d}) {real(unit)}))" for d in "ab"]
-    lines.append("(declare-const r Real)")
-    lines.append("(assert (= (* r y) 1.0))")
-    product = "(* x r (+ 1.0 a) (+ 1.0 b))"
-    lines.append(f"(assert (> (abs (- {product} q)) (* {real(bound)} (abs q))))")
-    size = f"2^-{digits}"
-    claim = f"x * (1 / y), rounded twice by at most {size}, is off by at most (2 + {size}) {size}"
-    return Lemma("reciprocal", claim, "\n".join(lines) + "\n")

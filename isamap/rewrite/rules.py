@@ -7,6 +7,8 @@ from isamap.ir.nodes import Statement
 from isamap.rewrite.by_exp import NAME as BY_EXP
 from isamap.rewrite.by_exp import sigmoid_by_exp
 from isamap.rewrite.contraction import contract
+from isamap.rewrite.inverse import NAME as BY_INVERSE
+from isamap.rewrite.inverse import by_inverse
 from isamap.rewrite.narrow import narrow_arithmetic
 from isamap.rewrite.narrow_copies import narrow_copies
 from isamap.rewrite.narrow_factors import narrow_factors
@@ -21,7 +23,7 @@ from isamap.rewrite.reciprocal import reciprocal
 from isamap.rewrite.rule import Rule
 from isamap.rewrite.shape import Shapes
 from isamap.rewrite.shaped import COPY, INSERT, REASSOCIATE, copying, inserting, reassociating
-from isamap.rewrite.spelled import SPELLED
+from isamap.rewrite.spelled import BY_SUM, SPELLED
 from isamap.rewrite.split_terms import split_terms
 from isamap.rewrite.start_last import NAME as START
 from isamap.rewrite.start_last import start_last
@@ -43,6 +45,7 @@ RULES: tuple[Named, ...] = (
     ("split-terms", split_terms),
     ("winograd", winograd),
     ("reciprocal", reciprocal),
+    (BY_INVERSE, by_inverse),
     (BY_EXP, sigmoid_by_exp),
     *SPELLED,
     (ONCE, compute_once),
@@ -63,7 +66,7 @@ SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
 FINAL = frozenset((REASSOCIATE,))
 """Rules after which no other one finds what it would not have found before."""
 
-UNMAPPED = frozenset((COPY, STEPS))
+UNMAPPED = frozenset((COPY, STEPS, BY_SUM))
 """Rules that gain nothing for a statement that has mappings."""
 
 

@@ -12,7 +12,7 @@ from isamap.rewrite.build import Draft, extents, replaced
 from isamap.rewrite.rule import Rewriting, Rule
 
 BY_SELECT, BY_MAX, BY_SUB = "bool-by-select", "abs-by-max", "neg-by-sub"
-BY_LIMITS, SAT_FIRST = "sat-by-limits", "sat-first"
+BY_LIMITS, SAT_FIRST, BY_SUM = "sat-by-limits", "sat-first", "sub-by-add"
 
 
 def _selected(expr: Op) -> Expr | None:
@@ -34,6 +34,22 @@ def _larger(expr: Op) -> Expr | None:
 def _subtracted(expr: Op) -> Expr | None:
     """Return ``0 - x`` for the negative of an integer."""
     return _negative(expr.args[0]) if expr.op == "neg" and expr.dtype.is_integer else None
+
+
+def _added(expr: Op) -> Expr | None:
+    """Return ``x + (0 - c)`` for ``x - c`` where ``c`` is a number: its negative is one, too."""
+    first, *rest = expr.args
+    if expr.op != "-" or not rest or not isinstance(rest[0], Literal):
+        return None
+    number, own = rest[0], expr.dtype
+    if own.is_float:
+        text = number.text.removeprefix("-") if number.text.startswith("-") else f"-{number.text}"
+        if number.text == "nan":
+            return None
+        return Op("+", (first, Literal(text, own)), own)
+    wrapped = -int(number.text) % (1 << own.bits)
+    wrapped -= (1 << own.bits) * (wrapped > own.highest)
+    return Op("+", (first, Literal(canonical(str(wrapped), own), own)), own)
 
 
 def _limited(expr: Op) -> Expr | None:
@@ -106,6 +122,7 @@ SPELLED = (
     ),
     _spelling(BY_MAX, _larger, "the larger one of an integer and of zero less it"),
     _spelling(BY_SUB, _subtracted, "zero less an integer is its negative"),
+    _spelling(BY_SUM, _added, "less a number is as much as plus its negative"),
     _spelling(SAT_FIRST, _saturated_first, "a limit that the type has holds before and after"),
     _spelling(BY_LIMITS, _limited, "between the limits of its type a number is converted as it is"),
 )

@@ -61,7 +61,7 @@ def _last(kernel: Kernel, number: int, first: int) -> Rewriting:
         value = there
     drafts = [
         Draft(rest, statement.reduction, statement.value, extents(statement)),
-        Draft(before.target, "=", value, extents(before)),
+        Draft(before.target, "=", value, extents(before), before.span),
     ]
     shape = kernel.buffer(target.buffer).shape
     after = replaced(kernel, number, drafts, [local(name, target.dtype, shape)])

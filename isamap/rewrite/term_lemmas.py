@@ -62,3 +62,20 @@ def product_bound() -> Lemma:
     lines.append("(assert (not (<= (abs (* x y)) (* a b))))")
     claim = "|x| <= a and |y| <= b give |x y| <= a b"
     return Lemma("product of bounds", claim, "\n".join(lines) + "\n")
+
+
+def twice_rounded(name: str, digits: int) -> Lemma:
+    """Return the lemma that a product with a reciprocal, both rounded, is off by little."""
+    unit = Fraction(1, 1 << digits)
+    bound = (1 + unit) ** 2 - 1
+    lines = [f"(declare-const {n} Real)" for n in ("x", "y", "a", "b", "q")]
+    # q is the quotient, and x/y = x * (1/y) = q over the reals.
+    lines.append("(assert (and (not (= y 0.0)) (= (* q y) x)))")
+    lines += [f"(assert (<= (abs {d}) {real(unit)}))" for d in "ab"]
+    lines.append("(declare-const r Real)")
+    lines.append("(assert (= (* r y) 1.0))")
+    product = "(* x r (+ 1.0 a) (+ 1.0 b))"
+    lines.append(f"(assert (> (abs (- {product} q)) (* {real(bound)} (abs q))))")
+    size = f"2^-{digits}"
+    claim = f"x * (1 / y), rounded twice by at most {size}, is off by at most (2 + {size}) {size}"
+    return Lemma(name, claim, "\n".join(lines) + "\n")

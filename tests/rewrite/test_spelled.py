@@ -194,3 +194,33 @@ def test_what_is_not_the_same_afterwards_stays(value: str, refused: int) -> None
     found = rewritings(kernel, 0, SAT_FIRST)
     assert not found.proved
     assert len(found.refused) == refused
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "want"),
+    [
+        ("A[i] - 3", "f32", "A[i] + -3.0"),
+        ("A[i] - -0.5", "f32", "A[i] + 0.5"),
+        ("B[i] - 128", "s32", "B[i] + -128"),
+        ("B[i] - -2147483648", "s32", "B[i] + -2147483648"),
+        ("D[i] - 3", "u8", "D[i] + 253"),
+        ("D[i] - 0", "u8", "D[i] + 0"),
+    ],
+)
+def test_less_a_number_is_plus_its_negative(value: str, dtype: str, want: str) -> None:
+    kernel = kernel_of(
+        f"kernel k {{ in A : f32[50]\nin B : s32[50]\nin D : u8[50]\nout C : {dtype}[50]\n"
+        f"C[i] = {value} }}"
+    )
+    (only,) = rewritings(kernel, 0, rules_for((), ("sub-by-add",))).proved
+    assert print_statement(only.kernel.statements[0]) == f"C[i] = {want}"
+    assert_valid(only, kernel)
+    inputs = random_inputs(kernel, seed=1)
+    got, wanted = interpret(only.kernel, inputs), interpret(kernel, inputs)
+    assert (got["C"] == wanted["C"]).all()
+
+
+def test_less_something_else_stays() -> None:
+    kernel = kernel_of("kernel k { in A : f32[5]\nout C : f32[5]\nC[i] = 1 - A[i] }")
+    found = rewritings(kernel, 0, rules_for((), ("sub-by-add",)))
+    assert not (*found.proved, *found.refused)

@@ -41,18 +41,21 @@ class Choice:
 
     @property
     def starts(self) -> tuple[tuple[StatementSchedule, ...], ...]:
-        """The schedules that a search starts from: for each statement, the best estimate first.
+        """The schedules that a search starts from: for each statement the chosen one first, with
+        loops of its own, then the others, the best estimate first.
 
-        Before them comes what is written, with loops of its own.
+        Chosen ones that only make sense beside other statements are as they were alone.
         """
-        preferred = (by_preference(own) for own in self.alternatives)
-        if not self.written:
-            return tuple(preferred)
-        alone = (replace(own, within=None, along=None) for own in self.schedule.statements)
-        return tuple(
-            (own, *(other for other in others if other.mapping != own.mapping))
-            for own, others in zip(alone, preferred, strict=True)
-        )
+        preferred = [by_preference(own) for own in self.alternatives]
+        statements = self.schedule.statements
+        joined = {n for n, own in enumerate(statements) if own.within is not None}
+        joined |= {n for first, own in self.schedule.rounds.items() for n in (first, *own)}
+        apart = range(len(statements)) if self.written else set(range(len(statements))) - joined
+        for number in apart:
+            own = replace(statements[number], within=None, along=None, later=False)
+            others = (other for other in preferred[number] if other.mapping != own.mapping)
+            preferred[number] = (own, *others)
+        return tuple(preferred)
 
 
 def choose(

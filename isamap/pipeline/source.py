@@ -14,13 +14,13 @@ def load_kernel(
 ) -> Kernel:
     """Return a kernel of a file; includes are read, everything is checked.
 
-    ``set`` gives extents other values, ``name`` chooses among several kernels.  Raises ParseError
+    ``set`` gives its extents other values, ``name`` chooses among several.  Raises ParseError
     or VerifyError with every fault of the text and its place, ArgumentsError when the file does not
     hold exactly one kernel (of that name).
     """
     from isamap.text.load import load_module  # Lark: not needed to print help
 
-    return choose_kernel(load_module(Path(path), set or {}), str(path), name)
+    return choose_kernel(load_module(Path(path), set or {}, name), str(path), name)
 
 
 def load_kernels(
@@ -32,7 +32,7 @@ def load_kernels(
     """
     from isamap.text.load import load_module  # Lark: not needed to print help
 
-    module = load_module(Path(path), set or {})
+    module = load_module(Path(path), set or {}, name)
     if name is None and module.kernels:
         return module.kernels
     return (choose_kernel(module, str(path), name),)

@@ -237,9 +237,12 @@ class _Maker:
     _choices: dict[str, Choice] = field(default_factory=dict)
     _known: dict[int, _Facts] = field(default_factory=dict)
     _tilings: dict[int, tuple[Tiling, ...]] = field(default_factory=dict)
+    _brought: dict[int, bool] = field(default_factory=dict)
 
     def choices(self) -> tuple[Choice, ...]:
         """Return the choices; options that the first start cannot take are left out."""
+        if not self._is_brought(0):
+            return ()  # it computes in another statement's registers, or not at all
         facts = self._facts(0)
         shape, treatments, blocks = facts.shape, facts.treatments, facts.blocks
         mappings = tuple(start.mapping.matching.needle.name for start in self.starts)
@@ -305,6 +308,8 @@ class _Maker:
 
     def suggested(self) -> list[dict[str, int]]:
         """Return the choices of good tilings: of all blocks worth it, the best tiling first."""
+        if not self._is_brought(0):
+            return []
         blocks = min(SUGGESTED, len(self._facts(0).blocks))
         found = []
         for number in range(len(self._models(0))):
@@ -318,9 +323,7 @@ class _Maker:
     def _facts(self, start: int) -> _Facts:
         if start not in self._known:
             mapping = self.starts[start].mapping
-            buffers = {buffer.name: buffer for buffer in self.kernel.buffers}
-            permissions = self.kernel.permissions
-            treatments = Treatments(mapping, self.producers, buffers, permissions)
+            treatments = self._treatments(start)
             shape, chosen = read_shape(mapping), self.starts[start].operands
             come, ranked = blocks_for(shape, chosen, self.accelerator, treatments)
             blocks = ranked[:BLOCKS]
@@ -332,8 +335,26 @@ class _Maker:
             self._known[start] = _Facts(shape, treatments, blocks, come.far, given)
         return self._known[start]
 
+    def _is_brought(self, start: int) -> bool:
+        """Return whether something brings all that the instruction of a start takes."""
+        if start not in self._brought:
+            own = self.starts[start]
+            treatments = self._treatments(start)
+            self._brought[start] = all(
+                treatments.cost(operand, kind) is not None
+                for (operand, _), kind in zip(inputs(own.mapping), own.operands, strict=True)
+            )
+        return self._brought[start]
+
+    def _treatments(self, start: int) -> Treatments:
+        buffers = {buffer.name: buffer for buffer in self.kernel.buffers}
+        mapping = self.starts[start].mapping
+        return Treatments(mapping, self.producers, buffers, self.kernel.permissions)
+
     def build(self, assignment: Mapping[str, int]) -> StatementSchedule:
         """Return the schedule of an assignment."""
+        if not self._is_brought(0):
+            return self.starts[0]
         if not self._choices:
             self._choices = {c.name.removeprefix(self.prefix): c for c in self.choices()}
         numbers: dict[str, int] = {}
@@ -366,6 +387,8 @@ class _Maker:
         words: Mapping[int, str] | None = None,
         as_written: bool = False,
     ) -> StatementSchedule:
+        if not self._is_brought(start):
+            raise _no("nothing brings what the mapping takes")
         facts = self._facts(start)
         shape, treatments, blocks = facts.shape, facts.treatments, facts.blocks
         if numbers.get("block", 0) >= len(blocks):
@@ -422,7 +445,7 @@ class _Maker:
             mapping,
             tuple(levels),
             tuple(kinds),
-            stream if stream >= 0 else self.starts[0].stream if as_written else None,
+            stream if stream >= 0 else self.starts[start].stream,
             inside=inside,
             early=early,
             pitches=pitches,

@@ -29,14 +29,17 @@ VERSION = 1
 """The version of the language that this package reads."""
 
 
-def load_module(path: Path, overrides: Mapping[str, int] | None = None) -> Module:
+def load_module(
+    path: Path, overrides: Mapping[str, int] | None = None, only: str | None = None
+) -> Module:
     """Read a file and all that it includes.
 
-    ``overrides`` gives extents of the file's kernels and programs other values.  ParseError or
-    VerifyError with every error of the files; LimitError if the solver left something open.
+    ``overrides`` gives extents of the file's kernels and programs other values, or of those called
+    ``only``.  ParseError or VerifyError with every error of the files; LimitError if the solver
+    left something open.
     """
     errors = Collector()
-    return _module(parse_files(Path(path), errors), errors, overrides or {}, str(path))
+    return _module(parse_files(Path(path), errors), errors, overrides or {}, str(path), only)
 
 
 def parse_module(
@@ -106,11 +109,15 @@ def _instructions(
 
 
 def _module(
-    files: Iterable[Parsed], errors: Collector, overrides: Mapping[str, int], name: str
+    files: Iterable[Parsed],
+    errors: Collector,
+    overrides: Mapping[str, int],
+    name: str,
+    only: str | None = None,
 ) -> Module:
     parts = list(files)
     syntax = bool(errors.found)
-    gathered = _Gathered(errors, overrides)
+    gathered = _Gathered(errors, overrides, only)
     for parsed in parts:
         gathered.take(parsed)
     gathered.check_calls()
@@ -137,6 +144,7 @@ class _Gathered:
 
     errors: Collector
     overrides: Mapping[str, int]
+    only: str | None = None
     limits: Collector = field(default_factory=Collector)
     kernels: list[Kernel] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)
@@ -156,8 +164,9 @@ class _Gathered:
         reader = Reader(parsed.places, self.errors, self.limits)
         for definition in parsed.file.definitions:
             self._declare(parsed, definition)
-            overrides = self.overrides if parsed.main else {}
-            if parsed.main and definition.kind != "instruction":
+            meant = parsed.main and self.only in (None, definition.name.text)
+            overrides = self.overrides if meant else {}
+            if meant and definition.kind != "instruction":
                 self.extents.update(dict.fromkeys(e.name.text for e in definition.extents))
             self._define(reader, definition, overrides)
 
@@ -220,6 +229,8 @@ class _Gathered:
     def check_overrides(self, name: str) -> None:
         """Report values for extents that no kernel or program has."""
         span = Span(Source(name, ""), 1, 1, 1, 1)
+        if self.only is not None and all(self.only != own for own, _ in self.names):
+            return  # That there is no such kernel is told where it is looked for.
         for extent in self.overrides:
             if extent not in self.extents:
                 hint = f"the extents are: {', '.join(self.extents) or 'none'}"

@@ -190,6 +190,21 @@ def test_set_changes_an_extent(isamap: "Run", matmul: Path) -> None:
     assert done.json["outputs"] == 21
 
 
+def test_set_changes_an_extent_of_the_kernel_that_is_named(isamap: "Run", tmp_path: Path) -> None:
+    two = tmp_path / "two.ir"
+    two.write_text(
+        "kernel a(N = 64) {\n  in A : f32[N]\n  out Y : f32[N]\n  Y[n] = A[n] * 2\n}\n"
+        "kernel b(N = 64) {\n  in A : f32[N]\n  out Y : f32[N - 40]\n  for n in 0..N - 40\n"
+        "  Y[n] = A[n] * 2\n}\n"
+    )
+    done = isamap("map", two, "--hw", "portable_c", "--kernel", "a", "--set", "N=32")
+    assert done.code == 0
+    assert "a(N = 32)" in done.out
+    done = isamap("map", two, "--hw", "portable_c", "--set", "N=32", "--kernel", "b")
+    assert done.code == 1
+    assert "E029" in done.err
+
+
 def test_set_of_an_unknown_extent_is_exit_1(isamap: "Run", matmul: Path) -> None:
     done = isamap("map", matmul, "--hw", "gemm16", "--set", "Q=7")
     assert done.code == 1

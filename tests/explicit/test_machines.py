@@ -1,18 +1,24 @@
 """Kernels of odd sizes on the shipped machines whose memories a program fills, all simulated."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from isamap.diagnostics import IsamapError
+from isamap.diagnostics import IsamapError, ScheduleError
 from isamap.hw.load import load_hardware
 from isamap.ir.index import const
 from isamap.ir.nodes import Kernel
+from isamap.ir.statements import bind_extents
+from isamap.lower.choose import choose
 from isamap.lower.nodes import Call, Copy, Node, Setting
+from isamap.mapping.fragments.produce import Producers
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
 from isamap.pipeline.result import Report
+from isamap.pipeline.unmapped import enumerate_each
+from isamap.schedule.space import space
 from isamap.text.load import load_module, parse_module
 
 HERE = Path(__file__).parent
@@ -264,3 +270,19 @@ def test_scratchpads_may_be_as_large_as_memories(machine: str) -> None:
     large = make_report(kernel, replace(shipped, storages=pads), Options(prove=False))
     assert large.check is not None
     assert large.check.ok, large.check
+
+
+@pytest.mark.parametrize("name", ["gemm", "bias", "pooling", "addition"])
+def test_a_search_leaves_what_computes_in_other_registers_as_it_is(name: str) -> None:
+    """Nothing brings from memory what such a statement takes."""
+    machine, kernel = load_hardware("nvdla"), bind_extents(LAYERS[name])
+    choice = choose(kernel, machine, enumerate_each(kernel, machine))
+    own = space(machine, kernel, choice.starts, Producers(machine), like=choice.schedule)
+    assert own.build(own.first) == choice.schedule
+    built = 0
+    for choice_ in own.choices:
+        for option in range(len(choice_.options)):
+            with suppress(ScheduleError):
+                own.build({**own.first, choice_.name: option})
+                built += 1
+    assert built > len(own.choices)

@@ -5,9 +5,8 @@ compute is of no interest.  Of loops with many iterations the first ones and the
 those between take as long as the ones before them.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import lcm, prod
 
 from isamap.hw.accelerator import Accelerator, Entry
@@ -25,15 +24,13 @@ from isamap.lower.nodes import (
     Token,
     Window,
 )
+from isamap.lower.queue_times import Times
 
 FOLLOWED = 500
 """Calls of a loop nest that are followed one by one; of longer ones, some iterations are."""
 
 PERIOD = 8
 """Iterations after which fragments are in the same places again, at most as many are followed."""
-
-POSTS = 16
-"""Tokens of a channel that are remembered: a unit waits for one of the last ones."""
 
 Value = Callable[[Index, Mapping[str, int]], float]
 """What an index is for counters: those of loops around it."""
@@ -69,33 +66,11 @@ class _Known:
     """
 
     taken: tuple[tuple[tuple[int, ...], float], ...]
-    lent: tuple[tuple[str, float], ...]
+    lent: Mapping[str, float]
     on_host: bool
     latency: float
     gates: tuple[str, ...]
     operands: tuple[tuple[Register | Window, bool, bool], ...]
-
-
-@dataclass(slots=True)
-class _Lane:
-    """A unit that several queues share: when it is taken, the earliest first."""
-
-    taken: list[tuple[float, float]] = field(default_factory=list)
-
-    def begin(self, start: float, length: float) -> float:
-        """Return when it is free for so long, ``start`` at the earliest."""
-        for begin, end in self.taken:
-            if end > start and begin < start + length:
-                start = end
-        return start
-
-    def take(self, start: float, length: float) -> None:
-        """Have it taken; what ended long before is forgotten."""
-        self.taken = sorted([*self.taken[-64:], (start, start + length)])
-
-    def later(self, cycles: float) -> None:
-        """Move everything to a later time."""
-        self.taken = [(begin + cycles, end + cycles) for begin, end in self.taken]
 
 
 Place = tuple[str, int, int]
@@ -103,10 +78,7 @@ Place = tuple[str, int, int]
 
 
 class _Queues:
-    """The state of all queues, as times at which something is free, ready or has been read.
-
-    All times are in one list, so that those of many iterations are found from those of a few.
-    """
+    """Follows nodes: which times what they do waits for, and which ones it changes."""
 
     def __init__(
         self,
@@ -123,11 +95,10 @@ class _Queues:
         self.trips = trips
         self.copied = copied
         self.watched = watched
-        self.counts = {unit.name: unit.count for unit in accelerator.units}
         self.tokens = accelerator.queues == "tokens"
-        self.times: list[float] = []
-        self.issued, self.host, self.last_done = self._new(), self._new(), self._new()
-        self.units: dict[str, tuple[int, ...]] = {}
+        self.counts = {unit.name: unit.count for unit in accelerator.units}
+        self.times = Times(self.counts)
+        self.issued, self.host = self.times.new(), self.times.new()
         self.gates: dict[str, int] = {}
         self.done: dict[str, int] = {}
         self.places: dict[Place, tuple[int, int]] = {}
@@ -135,8 +106,6 @@ class _Queues:
         self.files: dict[str, list[Place]] = {}
         self.arrays: dict[str, tuple[int, int]] = {}
         self.before: dict[str, tuple[float, float]] = {}
-        self.lanes: dict[str, tuple[_Lane, ...]] = {}
-        self.posts: dict[str, deque[float]] = {}
         self.turns: dict[str, int] = {}
         self.fragments: dict[tuple[int, int], Place] = {}
         self.counters: dict[str, int] = {}
@@ -147,7 +116,7 @@ class _Queues:
     @property
     def end(self) -> float:
         """When all that was followed is done."""
-        return self.times[self.last_done]
+        return self.times.end
 
     def node(self, node: Node) -> None:
         """Follow a node."""
@@ -178,7 +147,7 @@ class _Queues:
         That saves asking which parts of an array are touched in other loops, and other tiles.
         """
         for array, (ready, needed) in self.arrays.items():
-            self.before[array] = self.times[ready], self.times[needed]
+            self.before[array] = self.times.all[ready], self.times.all[needed]
         gone = [place for place in self.places if place[0] in self.arrays]
         for place in gone:
             del self.places[place]
@@ -196,17 +165,9 @@ class _Queues:
             self._iterations(loop, range(trips))
             return
         self._iterations(loop, range(period))
-        times, posts, end = list(self.times), self._last_posts(), self.end
+        mark = self.times.mark()
         self._iterations(loop, range(period, 2 * period))
-        between = (trips - rest) // period - 2
-        for n, time in enumerate(times):
-            self.times[n] += (self.times[n] - time) * between
-        for channel, time in posts.items():
-            own = self.posts[channel]
-            moved = (own[-1] - time) * between
-            self.posts[channel] = deque((post + moved for post in own), POSTS)
-        for lane in (lane for lanes in self.lanes.values() for lane in lanes):
-            lane.later((self.end - end) / (1 + between) * between)
+        self.times.repeat(mark, (trips - rest) // period - 2)
         self._iterations(loop, range(trips - rest, trips))
 
     def _iterations(self, loop: Loop, numbers: range) -> None:
@@ -230,127 +191,93 @@ class _Queues:
             self.sizes[id(node)] = count
         return self.sizes[id(node)]
 
-    def _last_posts(self) -> dict[str, float]:
-        return {channel: own[-1] for channel, own in self.posts.items() if own}
-
-    # --- what is done -----------------------------------------------------------------------------
+    # --- what is done ---------------------------------------------------------------------------
     def _call(self, call: Call) -> None:
-        known = self.known.get(id(call)) or self._read(call)
+        known, all_ = self.known.get(id(call)) or self._read(call), self.times.all
         if self.tokens and self.by_host != known.on_host:
             self.by_host = known.on_host
-            self._raise(self.host, self.end)
-        start = max(self.times[self.issued], self.times[self.host])
-        self.times[self.issued] += 1 / max(1, self.accelerator.issue)
+            self.times.reach(self.host, self.end)
+        start = self._issue()
         for units, _ in known.taken:
-            start = max(start, min(self.times[unit] for unit in units))
-        for gate in known.gates:
-            start = max(start, self.times[self.gates[gate]] if gate in self.gates else 0.0)
+            start = max(start, min(all_[unit] for unit in units))
+        for unit in known.gates:
+            start = max(start, self._gate(unit))
         touched = [(self._place(own), read, write) for own, read, write in known.operands]
         for place, _, written in touched:
             for ready, needed in self._overlapping(place):
-                start = max(start, self.times[ready])
-                start = max(start, self.times[needed]) if written else start
+                start = max(start, all_[ready], all_[needed] if written else 0.0)
             ready_before, needed_before = self.before.get(place[0], (0.0, 0.0))
             start = max(start, ready_before, needed_before if written else 0.0)
-        start = self._when_lent(known.lent, start)
-        done = start + known.latency
-        longest = start
+        start = self.times.lend(known.lent, start) if known.lent else start
+        done, longest = start + known.latency, start
         for units, cycles in known.taken:
-            first = min(units, key=self.times.__getitem__)
-            self.times[first] = start + cycles
+            self.times.take(units, start + cycles)
             longest = max(longest, start + cycles)
-        for gate in known.gates:
-            self._raise(self._slot(self.done, gate), max(done, longest))
+        for unit in known.gates:
+            self.times.reach(self.times.named(self.done, unit), max(done, longest))
         for place, read, written in touched:
             ready, needed = self.places[place]
             if read:
-                self._raise(needed, longest)
+                self.times.reach(needed, longest)
             if written:
-                self.times[ready] = done
+                all_[ready] = done
             if place[0] in self.arrays:
-                self._raise(self.arrays[place[0]][0], done if written else 0.0)
-                self._raise(self.arrays[place[0]][1], longest if read else 0.0)
-        self._raise(self.last_done, max(done, longest))
+                self.times.reach(self.arrays[place[0]][0], done if written else 0.0)
+                self.times.reach(self.arrays[place[0]][1], longest if read else 0.0)
+        self.times.reach(0, max(done, longest))
 
-    def _when_lent(self, lent: Sequence[tuple[str, float]], start: float) -> float:
-        """Return when units that several queues share are free, and have them taken then."""
-        own = [(self._lanes(unit), length) for unit, length in lent]
-        later = start
-        while own:
-            for lanes, length in own:
-                later = max(later, min(lane.begin(later, length) for lane in lanes))
-            if later == start:
-                break
-            start = later
-        for lanes, length in own:
-            next(lane for lane in lanes if lane.begin(start, length) == start).take(start, length)
+    def _issue(self) -> float:
+        """Return when the next instruction is issued, and have the one after it be so later."""
+        start = max(self.times.all[self.issued], self.times.all[self.host])
+        self.times.all[self.issued] += 1 / max(1, self.accelerator.issue)
         return start
 
+    def _gate(self, unit: str) -> float:
+        """Return when the last token was posted that a unit waits for."""
+        return self.times.all[self.gates[unit]] if unit in self.gates else 0.0
+
     def _copy(self, copy: Copy) -> None:
+        start = self.end if self.tokens else 0.0
         for array in (copy.target, copy.source):
             if array in self.arrays:
-                self._raise(self.host, self.times[self.arrays[array][0]])
-        if copy.target in self.arrays:
-            self._raise(self.host, self.times[self.arrays[copy.target][1]])
-        if self.tokens:
-            self._raise(self.host, self.end)
-        self.times[self.host] += self.copied(copy)
-        self._raise(self.last_done, self.times[self.host])
+                ready, needed = self.arrays[array]
+                start = max(start, self.times.all[ready])
+                start = max(start, self.times.all[needed] if array == copy.target else 0.0)
+        self.times.reach(self.host, start)
+        self.times.all[self.host] += self.copied(copy)
+        self.times.reach(0, self.times.all[self.host])
 
     def _setting(self, setting: Setting) -> None:
-        start = max(self.times[self.host], self.times[self.issued])
-        self.times[self.issued] += 1 / max(1, self.accelerator.issue)
+        start = self._issue()
         for unit, cycles in self.accelerator.state(setting.state).units.items():
-            units = self._unit(unit)
-            first = min(units, key=self.times.__getitem__)
-            gate = self.times[self.gates[unit]] if unit in self.gates else 0.0
-            start = max(start, self.times[first], gate)
-            done = self.times[first] = start + float(cycles * len(units))
-            self._raise(self._slot(self.done, unit), done)
-            self._raise(self.last_done, done)
+            units = self.times.unit(unit)
+            start = max(start, min(self.times.all[own] for own in units), self._gate(unit))
+            done = start + float(cycles * len(units))
+            self.times.take(units, done)
+            self.times.reach(self.times.named(self.done, unit), done)
+            self.times.reach(0, done)
 
     def _token(self, token: Token) -> None:
-        posts = self.posts.setdefault(token.channel, deque(maxlen=POSTS))
-        if not token.waits:
-            posts.append(self.times[self.done[token.unit]] if token.unit in self.done else 0.0)
-        elif len(posts) > token.behind:
-            self._raise(self._slot(self.gates, token.unit), posts[-1 - token.behind])
+        if token.waits:
+            gate = self.times.named(self.gates, token.unit)
+            self.times.reach(gate, self.times.posted(token.channel, token.behind))
+        else:
+            done = self.times.all[self.done[token.unit]] if token.unit in self.done else 0.0
+            self.times.post(token.channel, done)
 
-    # --- where times are ------------------------------------------------------------------------
-    def _new(self) -> int:
-        self.times.append(0.0)
-        return len(self.times) - 1
-
-    def _raise(self, slot: int, time: float) -> None:
-        self.times[slot] = max(self.times[slot], time)
-
-    def _slot(self, slots: dict[str, int], name: str) -> int:
-        if name not in slots:
-            slots[name] = self._new()
-        return slots[name]
-
-    def _unit(self, unit: str) -> tuple[int, ...]:
-        if unit not in self.units:
-            self.units[unit] = tuple(self._new() for _ in range(self.counts.get(unit, 1)))
-        return self.units[unit]
-
-    def _lanes(self, unit: str) -> tuple[_Lane, ...]:
-        if unit not in self.lanes:
-            self.lanes[unit] = tuple(_Lane() for _ in range(self.counts.get(unit, 1)))
-        return self.lanes[unit]
-
+    # --- what it is done to -----------------------------------------------------------------------
     def _read(self, call: Call) -> _Known:
         entry = self.entries[call.instruction]
         queue = self.accelerator.queue(entry)
         taken: list[tuple[tuple[int, ...], float]] = []
-        lent: list[tuple[str, float]] = []
+        lent: dict[str, float] = {}
         gates: list[str] = []
         for unit, cycles in entry.busy.items():
             each = float(cycles * self.counts.get(unit, 1))
             if self.tokens and queue not in (None, unit):
-                lent.append((unit, each))
+                lent[unit] = each
             else:
-                taken.append((self._unit(unit), each))
+                taken.append((self.times.unit(unit), each))
                 gates.append(unit)
         operands: list[tuple[Register | Window, bool, bool]] = []
         for name, place in call.operands:
@@ -360,7 +287,7 @@ class _Queues:
                 operands.append((place, role != "out", role in ("out", "inout")))
         own = _Known(
             tuple(taken),
-            tuple(lent),
+            lent,
             queue is None,
             float(entry.latency),
             tuple(gates),
@@ -373,7 +300,7 @@ class _Queues:
         """Return where a fragment is at this turn, or what begins at an element of an array."""
         if isinstance(place, Window):
             if place.buffer not in self.arrays:
-                self.arrays[place.buffer] = self._new(), self._new()
+                self.arrays[place.buffer] = self.times.new(), self.times.new()
             offset = int(self._at(place.offset, 0.0))
             return self._entered((place.buffer, offset, offset + 1))
         turn = self.turns.get(place.name, 0) % place.places
@@ -396,7 +323,7 @@ class _Queues:
     def _entered(self, place: Place) -> Place:
         """Return a place of which it is known when it is ready and when it has been read."""
         if place not in self.places:
-            self.places[place] = self._new(), self._new()
+            self.places[place] = self.times.new(), self.times.new()
             self.files.setdefault(place[0], []).append(place)
             self.alike.clear()
         return place

@@ -25,7 +25,7 @@ EXPLICIT = Path(__file__).parent.parent / "explicit"
 MACHINES = {
     "sums.ir": ("gemmini", str(EXPLICIT / "array12.yaml")),
     "bytes.ir": ("vta",),
-    "layers.ir": ("nvdla", "gemmini"),
+    "layers.ir": ("nvdla",),
 }
 LONG = """
 kernel product(M = 300, N = 100, K = 500) {

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as Dict
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from math import inf, prod
+from math import inf, log2, prod
 
-from isamap.ir.nodes import Buffer, Permissions
+from isamap.ir.nodes import Access, Buffer, Permissions
 from isamap.mapping.fragments.fragment import Reference
 from isamap.mapping.fragments.layout import direct
 from isamap.mapping.fragments.produce import Producers
@@ -14,6 +14,7 @@ from isamap.mapping.fragments.producer import MEMORY_KINDS
 from isamap.mapping.matching import Mapping, Matching
 from isamap.mapping.tiles.operand import fragment, operand_shape, taken_access
 from isamap.mapping.tiles.shared import accesses_of, brought
+from isamap.schedule.copied import WOVEN
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.treatment import KINDS, PACKED, Shared, Treatments, numeric
 
@@ -22,6 +23,13 @@ ASSUMED_EXTENT = 256
 
 COPY = 1.0
 """Cycles an element that is copied into a packed operand, or out of a staged result."""
+
+COPIED = 1 / 8
+"""Cycles a byte of a stretch that is copied, and of packed fragments that have places without an
+element: all of them are cleared first."""
+
+FEW = 0.75
+"""Cycles an element of short stretches at most."""
 
 PADDED = 0.25
 """Cycles an element of a padded copy, or what less it takes where only borders are copied."""
@@ -157,16 +165,53 @@ def _copied(
             continue
         if kind in PACKED:
             used = access.names
+            whole = prod(shape or ())
             sizes = shape or ()
             if kind == "packed" and sizes:
                 sizes = _once(mapping.matching, operand, used, sizes)
-            total += COPY * prod(tiles[v] for v in tiles if v in used) * prod(sizes)
+            points = prod(mapping.tile.get(v, 1) for v in tiles if v in used)
+            cleared = COPIED * mapping.matching.needle.operand(operand).dtype.bytes
+            each = _element(mapping, operand, access, cleared) * min(prod(sizes), points)
+            each += cleared * whole if points < whole else 0.0
+            total += prod(tiles[v] for v in tiles if v in used) * each
         elif treatments.reference(operand, access, kind) is None:
             return inf
         else:
-            whole = treatments.buffers[access.buffer].shape
-            total += PADDED * prod(numeric(size, ASSUMED_EXTENT) for size in whole)
+            sizes_there = treatments.buffers[access.buffer].shape
+            total += PADDED * prod(numeric(size, ASSUMED_EXTENT) for size in sizes_there)
     return total
+
+
+def _element(mapping: Mapping, operand: str, access: Access, moved: float) -> float:
+    """Return the cycles of each element of an access that is copied into a packed fragment.
+
+    What lies side by side in both is copied as a stretch, ``moved`` cycles an element.  Of a few
+    rows of which the fragment has an element each, side by side, vectors are woven.
+    """
+    statement = mapping.matching.statement
+    _, axes = taken_access(mapping.matching, operand)
+    known = {axis.name for axis in mapping.matching.needle.axes}
+    tile = {v.name: mapping.tile.get(v.name, 1) for v in statement.variables}
+    forms = [
+        form
+        for axis in axes
+        if axis in known
+        for form in mapping.matching.on_axis(axis)
+        if any(tile.get(v, 1) > 1 for v in form.names)
+    ]
+    last = access.indices[-1] if access.indices else None
+    if not forms or last is None or len(last.names) != 1:
+        return COPY
+    (variable,) = last.names
+    length = tile.get(variable, 1)
+    if length == 1 or last.coefficient(variable).constant != 1:
+        return COPY
+    if forms[-1].names == last.names:
+        return min(FEW, moved + 1 / length)
+    rows = prod(tile.get(v, 1) for v in forms[-1].names)
+    if len(forms) > 1 and forms[-2].names == last.names and rows <= WOVEN:
+        return min(FEW, moved * (1 + log2(rows)))
+    return COPY
 
 
 def _once(

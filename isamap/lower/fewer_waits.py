@@ -1,4 +1,4 @@
-"""Other blocks, orders of calls and places for a statement whose units wait for each other.
+"""Other blocks, steps, orders of calls and places for a statement whose units wait for each other.
 
 Where units are queues an estimate follows each instruction, so that it tells how much of that a
 schedule hides; the rules that make a first schedule do not.
@@ -15,11 +15,16 @@ from isamap.lower.cost import NEARLY
 from isamap.lower.judge import Judge
 from isamap.schedule.buffers import first_buffers, other_buffers
 from isamap.schedule.first import first_schedule
+from isamap.schedule.lines import lengthened
 from isamap.schedule.schedule import StatementSchedule
+from isamap.schedule.shape import read_shape
 from isamap.schedule.tiled import tiled_schedules
 
 BLOCKS = 8
 """Blocks that are tried, the best score first."""
+
+STEPS = (2, 4, 8, 16)
+"""Iterations of a reduction that are tried in one step, times those of the schedule."""
 
 ENOUGH = 1.05
 """How much longer than its busiest unit a statement may take before others are tried."""
@@ -33,7 +38,7 @@ def with_fewer_waits(start: Alternative, alone: Kernel, judge: Judge) -> Alterna
     if judge.accelerator.queues is None or start.schedule is None:
         return start
     best = start
-    for others in (_loops, _orders, _places):
+    for others in (_loops, _steps, _orders, _places):
         best = _best_of(best, others(best, alone, judge), alone, judge)
     return best
 
@@ -59,6 +64,18 @@ def _loops(start: Alternative, alone: Kernel, judge: Judge) -> Iterator[Statemen
             seen.add(made.levels)
             yield made
     yield from tiled_schedules(own, machine, alone, start.treatments, judge.threads)
+
+
+def _steps(start: Alternative, alone: Kernel, judge: Judge) -> Iterator[StatementSchedule]:
+    """Yield the schedule with longer steps of a reduction: what they bring has registers of its
+    own, so that it comes while the steps before are computed.
+    """
+    own = start.schedule
+    assert own is not None
+    for times in STEPS:
+        levels = lengthened(read_shape(own.mapping), own.levels, times)
+        if levels is not None:
+            yield replace(own, levels=levels)
 
 
 def _orders(start: Alternative, alone: Kernel, judge: Judge) -> Iterator[StatementSchedule]:

@@ -113,6 +113,12 @@ class Times:
         posts = {channel: own[-1] for channel, own in self.posts.items() if own}
         return Mark(tuple(self.all), posts, self.end)
 
+    def moved(self, since: Mark) -> tuple[float, ...]:
+        """Return by how much the end of all has moved since a mark, and each unit's work."""
+        units = [number for own in self.units.values() for number in own]
+        known = [number for number in units if number < len(since.times)]
+        return (self.end - since.end, *(self.all[n] - since.times[n] for n in known))
+
     def repeat(self, since: Mark, times: int) -> None:
         """Have what was done since a mark done so many times more: each time goes on as then."""
         end = self.end

@@ -29,6 +29,14 @@ from isamap.lower.queue_times import Times
 FOLLOWED = 500
 """Calls of a loop nest that are followed one by one; of longer ones, some iterations are."""
 
+MANY, FEW = 12, 4
+"""Turns of a loop that are followed until each takes as long as the one before: of innermost ones,
+and of others.
+"""
+
+ALIKE = 1e-6
+"""Cycles by which two turns may differ that take as long as each other."""
+
 PERIOD = 8
 """Iterations after which fragments are in the same places again, at most as many are followed."""
 
@@ -164,10 +172,20 @@ class _Queues:
         if self._calls(loop) <= FOLLOWED or trips <= 2 * period + rest:
             self._iterations(loop, range(trips))
             return
-        self._iterations(loop, range(period))
-        mark = self.times.mark()
-        self._iterations(loop, range(period, 2 * period))
-        self.times.repeat(mark, (trips - rest) // period - 2)
+        inside = any(isinstance(node, Loop) for node in _every(loop.body))
+        most = min((FEW if inside else MANY), (trips - rest) // period - 1)
+        done, before = 0, self.times.mark()
+        moved: tuple[float, ...] = ()
+        for _ in range(most):
+            self._iterations(loop, range(done, done + period))
+            done += period
+            mark, last = before, moved
+            before = self.times.mark()
+            moved = self.times.moved(mark)
+            if last and all(abs(a - b) < ALIKE for a, b in zip(last, moved, strict=False)):
+                break
+        if done < trips - rest:
+            self.times.repeat(mark, (trips - rest - done) // period)
         self._iterations(loop, range(trips - rest, trips))
 
     def _iterations(self, loop: Loop, numbers: range) -> None:

@@ -72,6 +72,22 @@ def unrolled(
     return tuple(levels)
 
 
+def lengthened(shape: Shape, levels: Sequence[Level], times: int) -> tuple[Level, ...] | None:
+    """Return the loops with so many times as many iterations of an innermost reduction in a block,
+    with a rest at the end if need be; None if there are no as many, or it would be too long.
+    """
+    inner = levels[-1] if levels else None
+    if inner is None or inner.variable not in shape.reductions:
+        return None
+    step, calls = inner.step * times, prod(block_of(shape, levels).values())
+    around = [level.step for level in levels[:-1] if level.variable == inner.variable]
+    if step > shape.extents[inner.variable] or any(size % step for size in around):
+        return None
+    if times > 1 and calls * times > CALLS_IN_BODY:
+        return None
+    return (*levels[:-1], replace(inner, step=step))
+
+
 def paired(
     shape: Shape,
     levels: Sequence[Level],

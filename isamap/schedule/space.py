@@ -18,6 +18,7 @@ from isamap.schedule.early import EARLY, RULE, early_of
 from isamap.schedule.first import blocks_for, first_early, order_levels
 from isamap.schedule.flows import Flow
 from isamap.schedule.inside import copied_inside
+from isamap.schedule.lines import lengthened
 from isamap.schedule.overlap import cut_tails, overlapped, overlapping
 from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Early, Level, Schedule, StatementSchedule, Treatment
@@ -403,9 +404,13 @@ class _Maker:
                 raise _no("its block is the one that is written")
             levels = self._reorder(shape, list(self.starts[0].levels), order)
         elif facts.given and not any(numbers.get(name, 0) for name in ("block", "tiling")):
-            if order != ORDERS[0] or numbers.get("unroll", 1) != 1:
+            if order != ORDERS[0]:
                 raise _no("its loops are those of the first schedule")
-            levels = list(self.starts[start].levels)
+            given = self.starts[start].levels
+            longer = lengthened(shape, given, numbers.get("unroll", 1))
+            if longer is None and numbers.get("unroll", 1) != 1:
+                raise _no("its reduction has too few iterations to unroll")
+            levels = list(given if longer is None else longer)
         elif tiling:
             if tiling > len(self._models(start)):
                 raise _no("the model has fewer tilings for the mapping")

@@ -127,3 +127,34 @@ def test_more_places_let_units_go_on() -> None:
     ]
     assert taken == sorted(taken, reverse=True)
     assert len(set(taken)) > 1
+
+
+NESTED = "kernel k(M = 100, N = 36, K = 120) {\n  in A : f32[K, M]  in B : f32[K, N]  "
+NESTED += "out C : f32[M, N]\n  C[m, n] += A[k, m] * B[k, n]\n}\n"
+
+
+def test_loops_inside_others_are_followed_until_they_repeat(tmp_path: Path) -> None:
+    """Each block begins while the one before is stored: its first turns are no measure."""
+    machine = load_hardware(str(EXPLICIT / "rows10.yaml"))
+    (kernel,) = parse_module(NESTED).kernels
+    choice = chosen(kernel, machine)
+    assert choice is not None
+    (own,) = choice.schedule.statements
+    judge = Judge(machine, Producers(machine))
+    (k,) = (level for level in own.levels if level.variable == "k")
+    for step in (1, 2, k.step):
+        levels = tuple(replace(one, step=step) if one is k else one for one in own.levels)
+        lowered = judge.lowered(kernel, Schedule((replace(own, levels=levels),)))
+        made = estimate(lowered, machine, copies=False).busy
+        taken = float(simulate(lowered, machine, random_inputs(kernel, {}, 0)).cycles)
+        assert made == pytest.approx(taken, rel=0.05), step
+
+
+def test_steps_of_a_reduction_are_as_long_as_loads_take() -> None:
+    """One step brings what it needs to one register: the next one waits for it, and for memory."""
+    machine = load_hardware(str(EXPLICIT / "rows10.yaml"))
+    (kernel,) = parse_module(NESTED).kernels
+    choice = chosen(kernel, machine)
+    assert choice is not None
+    _, taken = both(kernel, machine, choice)
+    assert taken < 1.5 * 100 * 36 * 120 / 60  # two units take two cycles for 60 products

@@ -51,7 +51,11 @@ def reasons(
         readings = index.readings(entry)
         if is_partial(entry) and any(_fits(statement, needle) for needle in readings.needles):
             continue
-        found = [_ranked(_misfit(statement, needle, index), needle) for needle in readings.needles]
+        # What is written like the statement is told before forms that are made of it.
+        written = entry.instruction.statements[-1].reduction == statement.reduction
+        alike = [needle for needle in readings.needles if needle.reduction == statement.reduction]
+        told = alike if written and alike else readings.needles
+        found = [_ranked(_misfit(statement, needle, index), needle) for needle in told]
         if entry.name in closed:
             found = [Misfit(99, closed[entry.name])]
         elif readings.reason and not _is_movement(readings.reason):

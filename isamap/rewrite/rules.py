@@ -23,6 +23,8 @@ from isamap.rewrite.reciprocal import reciprocal
 from isamap.rewrite.rule import Rule
 from isamap.rewrite.shape import Shapes
 from isamap.rewrite.shaped import COPY, INSERT, REASSOCIATE, copying, inserting, reassociating
+from isamap.rewrite.shifts import NAME as BY_SHIFT
+from isamap.rewrite.shifts import by_shift
 from isamap.rewrite.spelled import BY_SUM, SPELLED
 from isamap.rewrite.split_terms import split_terms
 from isamap.rewrite.start_last import NAME as START
@@ -46,6 +48,7 @@ RULES: tuple[Named, ...] = (
     ("winograd", winograd),
     ("reciprocal", reciprocal),
     (BY_INVERSE, by_inverse),
+    (BY_SHIFT, by_shift),
     (BY_EXP, sigmoid_by_exp),
     *SPELLED,
     (ONCE, compute_once),

@@ -22,6 +22,7 @@ from isamap.ir.nodes import (
 )
 from isamap.ir.statements import accesses, bind_extents
 from isamap.mapping.groups import Group, whole_variables
+from isamap.rewrite.rules import APPROXIMATED
 
 
 def rewritten(kernel: Kernel, number: int, near: Near) -> Iterator[Candidate]:
@@ -74,14 +75,26 @@ def _is_wider(source: DType, target: DType) -> bool:
 
 
 def approximated(kernel: Kernel, near: Near, number: int) -> Iterator[Candidate]:
-    """Yield the kernel with errors permitted, ever larger ones, where types differ in precision."""
-    if near.effect != "rounding" or kernel.permissions.approximate is not None:
+    """Yield the kernel with errors permitted, ever larger ones, where types differ in precision, or
+    rules have other forms of what is computed.
+    """
+    other = near.effect == "rounding" or _has_other_forms(kernel.statements[number].value)
+    if not other or kernel.permissions.approximate is not None:
         return
     for digits in (6, 5, 4, 3, 2):
         bound = Fraction(1, 10**digits)
         changed = replace(kernel, permissions=replace(kernel.permissions, approximate=bound))
         text = f"permit a relative error of 1e-{digits}"
         yield Candidate(text, "rounding", changed, number, near.reasons, rewrites=True)
+
+
+def _has_other_forms(expr: Expr) -> bool:
+    """Return whether rules may compute a part of it in another way that is a little off."""
+    if not isinstance(expr, Op):
+        return False
+    return (expr.op in APPROXIMATED and expr.dtype.is_float) or any(
+        map(_has_other_forms, expr.args)
+    )
 
 
 def permitted(candidate: Candidate) -> Iterator[Candidate]:

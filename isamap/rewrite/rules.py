@@ -60,6 +60,9 @@ RULES: tuple[Named, ...] = (
 NAMES = (REASSOCIATE, INSERT, COPY, *(name for name, _ in RULES), SPLIT, WIDEN, START)
 """The names of all rules."""
 
+APPROXIMATED = frozenset(("/", "sigmoid"))
+"""Operations on floats that rules compute in another way where that may be a little off."""
+
 WHOLE = frozenset((START,))
 """Rules of several statements: kernels compete, not what becomes of a statement."""
 

@@ -145,7 +145,11 @@ class Looker:
             verdict = "moves" if readings.moves else "differs"
             reason = Reason("reading", readings.reason, self.written.span, entry.span)
             return Look(entry, verdict, FAR + (verdict == "moves"), (reason,))
-        near = nearest(self.written, readings.needles)
+        # What is written like the statement is told before forms that are made of it.
+        reduction = self.written.reduction
+        is_alike = entry.instruction.statements[-1].reduction == reduction
+        alike = [needle for needle in readings.needles if needle.reduction == reduction]
+        near = nearest(self.written, alike if is_alike and alike else readings.needles)
         whole, chosen = self._grouped(readings.needles, near)
         if chosen is not None:
             return Look(entry, "differs", _distance(whole), whole.reasons, (whole,), group=chosen)

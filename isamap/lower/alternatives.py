@@ -222,5 +222,5 @@ def _fitting(
                     raise error from None
             over = judge.excess(lowered)
             if over is None:
-                return schedule, lowered, saved
+                return judge.told(schedule, lowered), lowered, saved
     raise ScheduleError(Diagnostic("E403", over or ""))

@@ -137,3 +137,8 @@ def _used(node: Node) -> Iterator[Register]:
 def _raise_to(most: dict[str, int], other: Mapping[str, int]) -> None:
     for name, value in other.items():
         most[name] = max(most.get(name, 0), value)
+
+
+def takes_turns(lowered: LoweredKernel) -> bool:
+    """Return whether a fragment has several places in a scratchpad, which it takes in turn."""
+    return any(register.places > 1 for node in lowered.code for register in _used(node))

@@ -116,6 +116,6 @@ def _best_of(
                     continue
                 made = judge.estimate(lowered)
                 if made.cycles * NEARLY < best.estimate.cycles:
-                    best = replace(start, schedule=schedule, estimate=made)
+                    best = replace(start, schedule=judge.told(schedule, lowered), estimate=made)
             break
     return best

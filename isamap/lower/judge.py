@@ -1,12 +1,12 @@
 """What a schedule is worth: what it lowers to on a machine, whether that fits, and its estimate."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.lower.begun import Beginnings
-from isamap.lower.capacity import excess
+from isamap.lower.capacity import excess, takes_turns
 from isamap.lower.cost import Estimate, estimate
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
@@ -42,6 +42,10 @@ class Judge:
     def excess(self, lowered: LoweredKernel) -> str | None:
         """Return which storage a lowered kernel overflows, None if none."""
         return excess(lowered, self.accelerator)
+
+    def told(self, schedule: StatementSchedule, lowered: LoweredKernel) -> StatementSchedule:
+        """Return a schedule without places that nothing takes in turn."""
+        return schedule if takes_turns(lowered) else replace(schedule, buffers=())
 
     def estimate(self, lowered: LoweredKernel) -> Estimate:
         """Return the estimate of a call."""

@@ -115,6 +115,11 @@ def test_rounds_compute_the_same(name: str, threads: int) -> None:
         assert not whole.rounds
         return
     accelerator = load_hardware("x86_avx512")
+    if any("packed" in own.operands for own in whole.statements):
+        # What is packed before all loops is not there yet when rounds begin.
+        with pytest.raises(ScheduleError, match="needs first is computed by another one"):
+            lower(kernel, accelerator, trial)
+        return
     lowered = lower(kernel, accelerator, trial)
     if name == "softmax":
         return  # it rounds: the report of the pipeline is tested below

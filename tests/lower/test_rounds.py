@@ -14,6 +14,7 @@ from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.fuse import LONGER
 from isamap.lower.lower import lower
+from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.fragments.produce import Producers
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
@@ -115,16 +116,24 @@ def test_rounds_compute_the_same(name: str, threads: int) -> None:
         assert not whole.rounds
         return
     accelerator = load_hardware("x86_avx512")
-    try:
-        lowered = lower(kernel, accelerator, trial)
-    except ScheduleError as error:
+    lowered = in_rounds(kernel, trial)
+    if lowered is None:
         # What is packed before all loops is not there yet when rounds begin.
         assert any("packed" in own.operands for own in whole.statements)
-        assert "needs first is computed by another one" in error.diagnostics[0].message
         return
     if name == "softmax":
         return  # it rounds: the report of the pipeline is tested below
     agrees(kernel, lowered, accelerator, 3)
+
+
+def in_rounds(kernel: Kernel, trial: Schedule) -> LoweredKernel | None:
+    """Return what a trial is lowered to, None where it needs ahead what it computes later."""
+    try:
+        return lower(kernel, load_hardware("x86_avx512"), trial)
+    except ScheduleError as error:
+        if "needs first is computed by another one" in str(error):
+            return None
+        raise
 
 
 def roots(schedule: Schedule) -> tuple[int, ...]:

@@ -44,8 +44,10 @@ class Judge:
         return excess(lowered, self.accelerator)
 
     def told(self, schedule: StatementSchedule, lowered: LoweredKernel) -> StatementSchedule:
-        """Return a schedule without places that nothing takes in turn."""
-        return schedule if takes_turns(lowered) else replace(schedule, buffers=())
+        """Return a schedule without places that nothing takes in turn: one for each."""
+        if takes_turns(lowered):
+            return schedule
+        return replace(schedule, buffers=(1,) * len(schedule.buffers))
 
     def estimate(self, lowered: LoweredKernel) -> Estimate:
         """Return the estimate of a call."""

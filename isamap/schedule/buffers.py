@@ -36,10 +36,10 @@ def first_buffers(accelerator: Accelerator, own: StatementSchedule) -> Iterator[
 
 
 def other_buffers(own: StatementSchedule) -> Iterator[tuple[int, ...]]:
-    """Yield other places for a schedule that has some: more for what is brought and for results,
-    for one of them, and one for all.
+    """Yield other places for a schedule that has several: more for what is brought, more for
+    results, and one for all.
     """
-    if not own.buffers:
+    if max(own.buffers, default=1) == 1:
         return
     *brought, results = own.buffers
     for more in (3, 4):

@@ -499,3 +499,27 @@ def test_what_is_declared_holds_of_rewritten_kernels(tmp_path: Path) -> None:
     # The copy in the other signedness holds 64 .. 191; all of s8 would make it 0 .. 255.
     with pytest.raises(NoMappingError):
         simulate(kernel(text.format(a="", b="")), hardware)
+
+
+def test_terms_in_turn_are_by_instructions_that_take_nothing_besides(tmp_path: Path) -> None:
+    """``greatest`` needs a constant for ``d`` to do no more than a maximum."""
+    several = """
+    instruction greatest {
+      in a : f32[] @ v    in b : f32[2] @ v    in d : f32[] @ v    out c : f32[2] @ v
+      local t : f32[2]
+      for i in 0..2
+      t[i] max= max(a[], b[i])
+      c[i] = t[i] + d[]
+    }
+    """
+    text = """
+    kernel k(H = 3) {
+      in A : f32[]  in B : f32[H]  in D : f32[]  local T : f32[]  out Y : f32[]
+      for h in 0..H
+      T[] max= max(A[], B[h])
+      Y[] = T[] + D[]
+    }
+    """
+    hardware = machine(tmp_path, several, moves("f32", 2))
+    with pytest.raises(NoMappingError):
+        simulate(kernel(text), hardware)

@@ -177,12 +177,15 @@ def _joined(statement: Statement, ways: tuple[Way, ...]) -> tuple[Needle, Bindin
         ):
             return None
         names = _operand_names(way, {TARGET} | {operand.name for operand in operands})
+        own = (way.needle.target.buffer, way.needle.tied)
+        given = [o.name for o in way.needle.entry.instruction.operands if o.role != "local"]
+        if any(name not in names and name not in own for name in given):
+            return None  # It takes something besides, to do no more than the term.
         values.append(_renamed(substitute_expr(way.value, _axes(way.needle)), names))
         for operand in way.needle.entry.instruction.operands:
             if operand.name in names:
                 operands.append(replace(operand, name=names[operand.name], role="in"))
         bound += [(names[name], expr) for name, expr in way.bound]
-        own = (way.needle.target.buffer, way.needle.tied)
         parts.append(
             Part(
                 way.needle.entry,

@@ -9,8 +9,9 @@ from isamap.ir.printer import print_expr
 from isamap.mapping.laws.enumerate import enumerate_matchings
 from isamap.mapping.laws.problem import problem
 from isamap.mapping.matching import Needle
-from isamap.mapping.needles.needles import Bindings, Needles, roots
+from isamap.mapping.needles.needles import Bindings, Needles, not_constant, roots
 from isamap.mapping.needles.pattern import bindings
+from isamap.mapping.reasons import constant_text
 from isamap.mapping.refused import MOST, why_refused
 from isamap.mapping.tied import conflicts
 
@@ -68,11 +69,9 @@ def _constants(statement: Statement, needle: Needle, index: Needles) -> tuple[Re
                     text = f"its table {name} is built in; {print_expr(expr)} is not known before "
                     text += "the code runs"
                     reasons.append(Reason("operand", text, expr.span, operand.span))
-            elif index.is_immediate(needle, name):
-                operand = needle.operand(name)
-                text = f"its operand {name} is a constant in the instruction, {print_expr(expr)} "
-                text += "is not"
-                reasons.append(Reason("operand", text, expr.span, operand.span))
+        for name, expr in not_constant(index, needle, bound).items():
+            span = needle.operand(name).span
+            reasons.append(Reason("operand", constant_text(name, expr), expr.span, span))
         if reasons:
             return tuple(reasons)
     text = "the matcher passes it over for a form of it that does the same"

@@ -20,6 +20,7 @@ from isamap.mapping.find import composed_for
 from isamap.mapping.groups import Group, groups
 from isamap.mapping.matching import Enumeration, Needle
 from isamap.mapping.needles.needles import covered
+from isamap.mapping.needles.readings import written_like
 
 FAR = 50
 """The distance of an instruction that is not considered at all."""
@@ -145,11 +146,7 @@ class Looker:
             verdict = "moves" if readings.moves else "differs"
             reason = Reason("reading", readings.reason, self.written.span, entry.span)
             return Look(entry, verdict, FAR + (verdict == "moves"), (reason,))
-        # What is written like the statement is told before forms that are made of it.
-        reduction = self.written.reduction
-        is_alike = entry.instruction.statements[-1].reduction == reduction
-        alike = [needle for needle in readings.needles if needle.reduction == reduction]
-        near = nearest(self.written, alike if is_alike and alike else readings.needles)
+        near = nearest(self.written, written_like(self.written, entry, readings))
         whole, chosen = self._grouped(readings.needles, near)
         if chosen is not None:
             return Look(entry, "differs", _distance(whole), whole.reasons, (whole,), group=chosen)

@@ -7,21 +7,7 @@ from typing import TypeAlias
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
 from isamap.lower.nodes import Copy
-from isamap.schedule.copied import WOVEN
-
-COPY_BYTES = 8.0
-"""Bytes a cycle of a copy whose innermost counter is contiguous on both sides, where the
-description does not say what the first cache takes.
-
-Where it does, a copy moves half of that, as every byte is loaded, too, and one that weaves rows a
-part of it, as vectors of two rows, then of four, are made of each other.  On an Emerald Rapids,
-whose first cache takes 64 bytes a cycle, rows were copied at 27 to 37 bytes a cycle, and 2, 4, 8
-and 16 rows of bytes woven at 18, 15, 10 and 7, of 16 bits at 13, 8, 5 and 4, of f32 at 26, 23, 18
-and 13 (``benchmarks/copies.py``).
-"""
-
-RUN_CYCLES = 1.0
-"""Cycles of each stretch of elements that such a copy moves, on top."""
+from isamap.schedule.copied import COPY_BYTES, RUN_CYCLES, SINGLE_CYCLES, WOVEN
 
 ASIDE_CYCLES = 8.0
 """Cycles of a copy aside: the load that follows is wider than the stores, and waits for them."""
@@ -31,9 +17,6 @@ PIECE_CYCLES = 2.0
 
 WOVEN_ROW = 16
 """Bytes of each of these rows, at least: of shorter ones no vectors are made."""
-
-SINGLE_CYCLES = 0.75
-"""Cycles an element of a copy that moves or weaves a few at a time."""
 
 SCATTER_CYCLES = 1.5
 """Cycles an element of any other copy."""

@@ -151,8 +151,8 @@ def estimate(
 ) -> Estimate:
     """Return the estimated cycles of a call of a lowered kernel by so many threads, each on a core.
 
-    What is prepared ahead is not counted: :func:`estimate_ahead` does that.  ``copies`` of elements
-    take no time if that is said, as in a simulation.
+    What is prepared ahead is not counted: :func:`estimate_ahead` does that.  Without ``copies``
+    those of elements take no time, as in a simulation.
     """
     values = {name: ASSUMED_SYMBOL for name in lowered.symbols} | dict(symbols or {})
     return estimate_nodes(lowered.body, lowered, accelerator, values, threads, copies)

@@ -11,6 +11,7 @@ from math import lcm, prod
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index
+from isamap.lower.apart import every, uses
 from isamap.lower.nodes import (
     Call,
     Copy,
@@ -57,10 +58,12 @@ def queued_cycles(
     ``trips`` are the iterations that are done of a loop, ``copied`` the cycles of a copy, for which
     the host takes no other work.  Conditions that depend on data are taken to hold.
     """
-    queues = _Queues(accelerator, entries, value, trips, copied, _shared_arrays(nodes, entries))
+    used = uses(nodes, entries)
+    watched = used.reads & used.writes  # of other arrays nothing waits for anything
+    queues = _Queues(accelerator, entries, value, trips, copied, watched)
     for node in nodes:
         queues.node(node)
-        if any(isinstance(inside, Loop) for inside in _every((node,))):
+        if any(isinstance(inside, Loop) for inside in every((node,))):
             queues.next_nest()
     return queues.end
 
@@ -104,8 +107,7 @@ class _Queues:
         self.copied = copied
         self.watched = watched
         self.tokens = accelerator.queues == "tokens"
-        self.counts = {unit.name: unit.count for unit in accelerator.units}
-        self.times = Times(self.counts)
+        self.times = Times({unit.name: unit.count for unit in accelerator.units})
         self.issued, self.host = self.times.new(), self.times.new()
         self.gates: dict[str, int] = {}
         self.done: dict[str, int] = {}
@@ -138,7 +140,7 @@ class _Queues:
                     self.turns[register.name] = self.turns.get(register.name, -1) + 1
                 self._all(body)
             case Guard(conditions, body, otherwise):
-                held = all(self._at(condition, 0.0) >= 0 for condition in conditions)
+                held = all(self._at(condition) >= 0 for condition in conditions)
                 self._all(body if held else otherwise)
             case Copy():
                 self._copy(node)
@@ -172,7 +174,7 @@ class _Queues:
         if self._calls(loop) <= FOLLOWED or trips <= 2 * period + rest:
             self._iterations(loop, range(trips))
             return
-        inside = any(isinstance(node, Loop) for node in _every(loop.body))
+        inside = any(isinstance(node, Loop) for node in every(loop.body))
         most = min((FEW if inside else MANY), (trips - rest) // period - 1)
         done, before = 0, self.times.mark()
         moved: tuple[float, ...] = ()
@@ -291,7 +293,7 @@ class _Queues:
         lent: dict[str, float] = {}
         gates: list[str] = []
         for unit, cycles in entry.busy.items():
-            each = float(cycles * self.counts.get(unit, 1))
+            each = float(cycles * len(self.times.unit(unit)))
             if self.tokens and queue not in (None, unit):
                 lent[unit] = each
             else:
@@ -319,7 +321,7 @@ class _Queues:
         if isinstance(place, Window):
             if place.buffer not in self.arrays:
                 self.arrays[place.buffer] = self.times.new(), self.times.new()
-            offset = int(self._at(place.offset, 0.0))
+            offset = int(self._at(place.offset))
             return self._entered((place.buffer, offset, offset + 1))
         turn = self.turns.get(place.name, 0) % place.places
         found = self.fragments.get((id(place), turn))
@@ -359,11 +361,12 @@ class _Queues:
             )
         return self.alike[place]
 
-    def _at(self, index: Index, unknown: float) -> float:
+    def _at(self, index: Index) -> float:
+        """Return what an index is now; 0 where data decide."""
         try:
-            return float(self.value(index, self.counters))
+            return self.value(index, self.counters)
         except KeyError:
-            return unknown
+            return 0.0
 
 
 def _own_registers(nodes: Sequence[Node]) -> Iterator[Register]:
@@ -375,35 +378,3 @@ def _own_registers(nodes: Sequence[Node]) -> Iterator[Register]:
                 yield from _own_registers(body)
             case Guard(_, body, otherwise):
                 yield from _own_registers((*body, *otherwise))
-
-
-def _shared_arrays(nodes: Sequence[Node], entries: Mapping[str, Entry]) -> frozenset[str]:
-    """Return the arrays that are both read and written, or copied: of others nothing waits for
-    anything."""
-    read: set[str] = set()
-    written: set[str] = set()
-    for node in _every(nodes):
-        match node:
-            case Call():
-                instruction = entries[node.instruction].instruction
-                for name, place in node.operands:
-                    if isinstance(place, Window):
-                        role = instruction.operand(name).role
-                        read |= {place.buffer} if role != "out" else set()
-                        written |= {place.buffer} if role != "in" else set()
-            case Copy(target=target, source=source):
-                both = {target, *([] if source is None else [source])}
-                read |= both
-                written |= both
-    return frozenset(read & written)
-
-
-def _every(nodes: Sequence[Node]) -> Iterator[Node]:
-    """Yield all nodes, with those inside others."""
-    for node in nodes:
-        yield node
-        match node:
-            case Loop(body=body) | Scope(body=body):
-                yield from _every(body)
-            case Guard(_, body, otherwise):
-                yield from _every((*body, *otherwise))

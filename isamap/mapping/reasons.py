@@ -11,7 +11,15 @@ from isamap.ir.statements import zero_based
 from isamap.mapping.laws.problem import problem
 from isamap.mapping.matching import Needle
 from isamap.mapping.needles.demands import is_partial
-from isamap.mapping.needles.needles import Needles, needles, operand_accesses, roots
+from isamap.mapping.needles.needles import (
+    Needles,
+    needles,
+    not_constant,
+    operand_accesses,
+    roots,
+)
+from isamap.mapping.needles.pattern import bindings
+from isamap.mapping.needles.readings import written_like
 
 MOST = 10
 
@@ -51,10 +59,7 @@ def reasons(
         readings = index.readings(entry)
         if is_partial(entry) and any(_fits(statement, needle) for needle in readings.needles):
             continue
-        # What is written like the statement is told before forms that are made of it.
-        written = entry.instruction.statements[-1].reduction == statement.reduction
-        alike = [needle for needle in readings.needles if needle.reduction == statement.reduction]
-        told = alike if written and alike else readings.needles
+        told = written_like(statement, entry, readings)
         found = [_ranked(_misfit(statement, needle, index), needle) for needle in told]
         if entry.name in closed:
             found = [Misfit(99, closed[entry.name])]
@@ -107,8 +112,11 @@ def _misfit(statement: Statement, needle: Needle, index: Needles) -> Misfit:
             elif needle.entry.same:
                 text = "its operands that must be one register would hold different values"
             else:
-                text = _not_constant(needle.value, statement.value, needle, index) or (
-                    "an operand that stands twice in it would hold different values"
+                readings = bindings(needle.value, statement.value)
+                no_constants = (not_constant(index, needle, one) for one in readings)
+                text = next(
+                    (constant_text(*one) for found in no_constants for one in found.items()),
+                    "an operand that stands twice in it would hold different values",
                 )
             return Misfit(9, text)
         text = f"it does '{needle.reduction}', the statement does '{statement.reduction}'"
@@ -119,25 +127,9 @@ def _misfit(statement: Statement, needle: Needle, index: Needles) -> Misfit:
     return Misfit(body.depth + agreed, body.text)
 
 
-def _not_constant(pattern: Expr, expr: Expr, needle: Needle, index: Needles) -> str:
-    """Return what stands where an instruction of the same shape has a constant, '' if nothing."""
-    match pattern:
-        case Access(operand):
-            fixed = index.is_immediate(needle, operand) and not isinstance(expr, Literal)
-            text = f"its operand {operand} is a constant in the instruction, {print_expr(expr)} "
-            return f"{text}is not" if fixed else ""
-        case Reduce(_, _, inner, _):
-            return _not_constant(
-                inner, expr.body if isinstance(expr, Reduce) else expr, needle, index
-            )
-        case Op(_, args, _) if isinstance(expr, Op):
-            found = (
-                _not_constant(own, other, needle, index)
-                for own, other in zip(args, expr.args, strict=True)
-            )
-            return next(filter(None, found), "")
-        case _:
-            return ""
+def constant_text(operand: str, expr: Expr) -> str:
+    """Return that something stands where an instruction has a constant."""
+    return f"its operand {operand} is a constant in the instruction, {print_expr(expr)} is not"
 
 
 def _ranked(misfit: Misfit, needle: Needle) -> Misfit:

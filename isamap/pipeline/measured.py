@@ -11,12 +11,10 @@ from isamap.diagnostics import ArgumentsError, LimitError, ToolError, fail
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.ir.nodes import Kernel
-from isamap.ir.statements import bind_extents
-from isamap.lower.cost import estimate
 from isamap.pipeline.correlation import rank_correlation
-from isamap.pipeline.limits import least_cycles
 from isamap.pipeline.mapped import arrange_kernel
 from isamap.pipeline.options import Clock, Options, Tell, silent
+from isamap.pipeline.predicted import prediction
 from isamap.pipeline.result import Prediction, Way
 from isamap.pipeline.serve import emitted
 from isamap.pipeline.sizes import sample_symbols
@@ -95,7 +93,7 @@ def measure_schedules(
     arrays = random_inputs(arranged.kernel, symbols, options.seed)
     cycles, fault = _cycles(model, candidates, arrays, options.threads, way.way)
     rows = [
-        Row(changes(model, one.point), _prediction(model, one, shared, taken, way.way))
+        Row(changes(model, one.point), _prediction(model, one, options.threads, way.way, taken))
         for one, taken in zip(candidates, cycles, strict=True)
     ]
     return Measured(kernel, symbols, way.way, way.reason, tuple(rows), fault)
@@ -117,20 +115,21 @@ def _chosen(model: Model, count: int, seed: int) -> list[Candidate]:
 
 
 def _prediction(
-    model: Model, candidate: Candidate, threads: int, cycles: float | None, way: Way
+    model: Model, candidate: Candidate, threads: int, way: Way, cycles: float | None
 ) -> Prediction | None:
     if cycles is None:
         return None
-    expected = candidate.cycles
-    if way == "simulated":  # by a host that copies in no time
-        machine, lowered = model.accelerator, candidate.lowered
-        expected = estimate(lowered, machine, model.symbols, threads, copies=False).cycles
-    kernel = bind_extents(model.kernel)
-    least = least_cycles(
-        kernel, model.accelerator, candidate.schedule, candidate.lowered, model.symbols, threads
+    machine, schedule, lowered = model.accelerator, candidate.schedule, candidate.lowered
+    return prediction(
+        model.kernel,
+        machine,
+        schedule,
+        lowered,
+        model.symbols,
+        threads,
+        cycles,
+        simulated=way == "simulated",
     )
-    bound, by = (None, "") if least is None else (least.cycles, least.by)
-    return Prediction(expected, bound, by, cycles)
 
 
 def _cycles(

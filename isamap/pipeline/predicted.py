@@ -1,10 +1,15 @@
 """What was predicted of a run, beside what it took."""
 
+from collections.abc import Mapping
+
 from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.cost import estimate
+from isamap.lower.nodes import LoweredKernel
 from isamap.pipeline.limits import least_cycles
 from isamap.pipeline.result import Execution, Prediction, Result
+from isamap.schedule.schedule import Schedule
 
 
 def predicted(result: Result, execution: Execution, threads: int) -> Prediction | None:
@@ -17,15 +22,34 @@ def predicted(result: Result, execution: Execution, threads: int) -> Prediction 
         cycles = execution.seconds * float(result.accelerator.clock)
     if not cycles:
         return None
-    symbols = execution.symbols or {}
-    # The simulator has one core, and a host that copies in no time.
-    simulated = execution.way == "simulated"
-    shared = 1 if simulated else threads
-    cost = estimate(result.lowered, result.accelerator, symbols, shared, copies=not simulated)
-    kernel = bind_extents(result.mapped)
-    least = least_cycles(
-        kernel, result.accelerator, result.schedule, result.lowered, symbols, shared
+    return prediction(
+        result.mapped,
+        result.accelerator,
+        result.schedule,
+        result.lowered,
+        execution.symbols or {},
+        threads,
+        cycles,
+        simulated=execution.way == "simulated",
     )
+
+
+def prediction(
+    kernel: Kernel,
+    accelerator: Accelerator,
+    schedule: Schedule,
+    lowered: LoweredKernel,
+    symbols: Mapping[str, int],
+    threads: int,
+    cycles: float,
+    *,
+    simulated: bool,
+) -> Prediction:
+    """Return what was expected of a schedule that took so many cycles, measured or simulated."""
+    # The simulator has one core, and a host that copies in no time.
+    shared = 1 if simulated else threads
+    cost = estimate(lowered, accelerator, symbols, shared, copies=not simulated)
+    least = least_cycles(bind_extents(kernel), accelerator, schedule, lowered, symbols, shared)
     bound, by = (None, "") if least is None else (least.cycles, least.by)
     return Prediction(cost.cycles, bound, by, cycles)
 

@@ -1,12 +1,12 @@
 """Making kernels that are valid: names that are free, variables in order, ranges that are said."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from isamap.diagnostics import Span
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, const, var
-from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Range, Reduction, Statement, Variable
+from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Op, Range, Reduction, Statement, Variable
 from isamap.ir.statements import bind_extents, substitute, used_names, zero_based
 
 
@@ -22,6 +22,16 @@ class Draft:
     value: Expr
     extents: Mapping[str, Index]
     span: Span | None = None
+
+
+def remade(expr: Expr, change: Callable[[Op], Expr | None]) -> Expr:
+    """Return an expression with what ``change`` makes of its operations, the inner ones first; None
+    leaves one as it is.
+    """
+    if not isinstance(expr, Op):
+        return expr
+    inner = replace(expr, args=tuple(remade(arg, change) for arg in expr.args))
+    return change(inner) or inner
 
 
 def normal(kernel: Kernel) -> Kernel:

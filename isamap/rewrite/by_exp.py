@@ -1,18 +1,20 @@
 """The rule that computes a sigmoid by an exponential, which vectors of more machines have."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 
 from isamap.ir.literal import canonical
 from isamap.ir.nodes import Expr, Kernel, Literal, Op
 from isamap.ir.printer import print_expr
-from isamap.rewrite.build import Draft, extents, replaced
+from isamap.rewrite.build import Draft, extents, remade, replaced
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.term_lemmas import real
 from isamap.solver.lemma import Lemma
 
 NAME = "sigmoid-by-exp"
+
+REPLACED = "sigmoid"
+"""The operation that it replaces."""
 
 EXP = 4
 """What an exponential may be off by, in units of the roundoff of its type (docs/meaning.md)."""
@@ -32,9 +34,8 @@ def sigmoid_by_exp(kernel: Kernel, number: int) -> Iterator[Rewriting]:
     errors = [_error(one.dtype.precision) for one in found]
     if max(errors) > permitted:
         return
-    draft = Draft(
-        statement.target, statement.reduction, _by_exp(statement.value), extents(statement)
-    )
+    own = remade(statement.value, _by_exp)
+    draft = Draft(statement.target, statement.reduction, own, extents(statement))
     digits = dict.fromkeys(one.dtype.precision for one in found)
     lemmas = tuple(lemma for one in digits for lemma in _lemmas(one))
     told = ", ".join(print_expr(one) for one in found)
@@ -49,19 +50,16 @@ def _sigmoids(expr: Expr) -> Iterator[Op]:
     if isinstance(expr, Op):
         for arg in expr.args:
             yield from _sigmoids(arg)
-        if expr.op == "sigmoid":
+        if expr.op == REPLACED:
             yield expr
 
 
-def _by_exp(expr: Expr) -> Expr:
-    if not isinstance(expr, Op):
-        return expr
-    args = tuple(map(_by_exp, expr.args))
-    if expr.op != "sigmoid":
-        return replace(expr, args=args)
+def _by_exp(expr: Op) -> Expr | None:
+    if expr.op != REPLACED:
+        return None
     kind = expr.dtype
     one = Literal(canonical("1", kind), kind)
-    power = Op("exp", (Op("neg", args, kind),), kind)
+    power = Op("exp", (Op("neg", expr.args, kind),), kind)
     return Op("/", (one, Op("+", (one, power), kind)), kind)
 
 

@@ -1,18 +1,19 @@
 """The rule that multiplies by a reciprocal where many elements are divided by one."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from fractions import Fraction
 
 from isamap.ir.literal import canonical
 from isamap.ir.nodes import Expr, Kernel, Literal, Op, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import names
-from isamap.rewrite.build import Draft, extents, replaced
+from isamap.rewrite.build import Draft, extents, remade, replaced
 from isamap.rewrite.rule import Rewriting
-from isamap.rewrite.term_lemmas import twice_rounded
+from isamap.rewrite.term_lemmas import error_of_two, twice_rounded
 
 NAME = "reciprocal"
+
+REPLACED = "/"
+"""The operation that it replaces."""
 
 
 def reciprocal(kernel: Kernel, number: int) -> Iterator[Rewriting]:
@@ -27,10 +28,12 @@ def reciprocal(kernel: Kernel, number: int) -> Iterator[Rewriting]:
     permitted = kernel.permissions.approximate
     if not found or permitted is None or not kernel.permissions.finite:
         return
-    errors = [_error(quotient.dtype.precision) for quotient in found]
+    errors = [error_of_two(quotient.dtype.precision) for quotient in found]
     if max(errors) > permitted:
         return
-    value = _with_reciprocals(statement.value, frozenset(found))
+    value = remade(
+        statement.value, lambda op: _multiplied(op) if _is_shared(op, statement) else None
+    )
     draft = Draft(statement.target, statement.reduction, value, extents(statement))
     lemmas = tuple(
         twice_rounded(NAME, digits) for digits in dict.fromkeys(q.dtype.precision for q in found)
@@ -49,26 +52,24 @@ def _quotients(expr: Expr, statement: Statement) -> Iterator[Op]:
         return
     for arg in expr.args:
         yield from _quotients(arg, statement)
-    if expr.op == "/" and not isinstance(expr.args[1], Literal) and not _is_one(expr.args[0]):
-        every = {v.name for v in statement.variables}
-        if every - names(expr.args[1]):
-            yield expr
+    if _is_shared(expr, statement):
+        yield expr
+
+
+def _is_shared(expr: Op, statement: Statement) -> bool:
+    """Return whether it is a quotient whose divisor is that of several iterations."""
+    if expr.op != REPLACED or isinstance(expr.args[1], Literal) or _is_one(expr.args[0]):
+        return False
+    return bool({v.name for v in statement.variables} - names(expr.args[1]))
 
 
 def _is_one(expr: Expr) -> bool:
     return isinstance(expr, Literal) and expr.text == canonical("1", expr.dtype)
 
 
-def _with_reciprocals(expr: Expr, quotients: frozenset[Op]) -> Expr:
-    if not isinstance(expr, Op):
-        return expr
-    args = tuple(_with_reciprocals(arg, quotients) for arg in expr.args)
-    if expr not in quotients:
-        return replace(expr, args=args)
-    one = Literal(canonical("1", expr.dtype), expr.dtype)
-    return Op("*", (args[0], Op("/", (one, args[1]), expr.dtype)), expr.dtype)
-
-
-def _error(digits: int) -> Fraction:
-    """Return the relative error of a product with a reciprocal, both rounded to some digits."""
-    return (1 + Fraction(1, 1 << digits)) ** 2 - 1
+def _multiplied(quotient: Op) -> Expr:
+    """Return the product with the reciprocal of the divisor."""
+    first, divisor = quotient.args
+    kind = quotient.dtype
+    one = Literal(canonical("1", kind), kind)
+    return Op("*", (first, Op(REPLACED, (one, divisor), kind)), kind)

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from isamap.ir.nodes import Statement
 from isamap.rewrite.by_exp import NAME as BY_EXP
+from isamap.rewrite.by_exp import REPLACED as SIGMOID
 from isamap.rewrite.by_exp import sigmoid_by_exp
 from isamap.rewrite.contraction import contract
 from isamap.rewrite.inverse import NAME as BY_INVERSE
@@ -19,6 +20,7 @@ from isamap.rewrite.partial import NAME as SPLIT
 from isamap.rewrite.partial import splitting
 from isamap.rewrite.positions import NAME as POSITIONS
 from isamap.rewrite.positions import positions_from_memory
+from isamap.rewrite.reciprocal import REPLACED as DIVIDED
 from isamap.rewrite.reciprocal import reciprocal
 from isamap.rewrite.rule import Rule
 from isamap.rewrite.shape import Shapes
@@ -60,7 +62,7 @@ RULES: tuple[Named, ...] = (
 NAMES = (REASSOCIATE, INSERT, COPY, *(name for name, _ in RULES), SPLIT, WIDEN, START)
 """The names of all rules."""
 
-APPROXIMATED = frozenset(("/", "sigmoid"))
+APPROXIMATED = frozenset((DIVIDED, SIGMOID))
 """Operations on floats that rules compute in another way where that may be a little off."""
 
 WHOLE = frozenset((START,))

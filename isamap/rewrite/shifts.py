@@ -1,12 +1,11 @@
 """The rule that shifts and masks integers where they are divided by a power of two."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from isamap.ir.literal import canonical
 from isamap.ir.nodes import Expr, Kernel, Literal, Op
 from isamap.ir.printer import print_expr
-from isamap.rewrite.build import Draft, extents, replaced
+from isamap.rewrite.build import Draft, extents, remade, replaced
 from isamap.rewrite.rule import Rewriting
 from isamap.solver.lemma import Lemma
 
@@ -16,24 +15,24 @@ NAME = "by-shift"
 def by_shift(kernel: Kernel, number: int) -> Iterator[Rewriting]:
     """Yield ``x >> 2`` for ``x // 4``, and ``x & 3`` for ``x % 4``: both round down."""
     statement = kernel.statements[number]
-    found = tuple(dict.fromkeys(_divisions(statement.value)))
+    found: dict[Op, None] = {}
+
+    def shifted(expr: Op) -> Expr | None:
+        power, dtype = _power(expr), expr.dtype
+        if power is None:
+            return None
+        found[expr] = None
+        op, count = ("&", (1 << power) - 1) if expr.op == "%" else (">>", power)
+        return Op(op, (expr.args[0], Literal(canonical(str(count), dtype), dtype)), dtype)
+
+    own = remade(statement.value, shifted)
     if not found:
         return
-    own = _shifted(statement.value)
     draft = Draft(statement.target, statement.reduction, own, extents(statement))
     lemmas = tuple(dict.fromkeys(_lemma(one) for one in found))
     told = ", ".join(print_expr(one) for one in found)
     note = f"{told}: by a power of two, rounding down, as bits are shifted out"
     yield Rewriting(NAME, number, replaced(kernel, number, [draft]), lemmas, note)
-
-
-def _divisions(expr: Expr) -> Iterator[Op]:
-    if not isinstance(expr, Op):
-        return
-    for arg in expr.args:
-        yield from _divisions(arg)
-    if _power(expr) is not None:
-        yield expr
 
 
 def _power(expr: Op) -> int | None:
@@ -42,20 +41,6 @@ def _power(expr: Op) -> int | None:
         return None
     divisor = int(expr.args[1].text)
     return divisor.bit_length() - 1 if divisor > 0 and not divisor & (divisor - 1) else None
-
-
-def _shifted(expr: Expr) -> Expr:
-    if not isinstance(expr, Op):
-        return expr
-    own = replace(expr, args=tuple(map(_shifted, expr.args)))
-    if (power := _power(expr)) is None:
-        return own
-    dtype = expr.dtype
-    if expr.op == "%":
-        return Op(
-            "&", (own.args[0], Literal(canonical(str((1 << power) - 1), dtype), dtype)), dtype
-        )
-    return Op(">>", (own.args[0], Literal(canonical(str(power), dtype), dtype)), dtype)
 
 
 def _lemma(expr: Op) -> Lemma:

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 
 from isamap.ir.literal import canonical, value
 from isamap.ir.nodes import Expr, Kernel, Literal, Op
 from isamap.ir.printer import print_expr
 from isamap.rewrite.arithmetic import NoTermError, equal
-from isamap.rewrite.build import Draft, extents, replaced
+from isamap.rewrite.build import Draft, extents, remade, replaced
 from isamap.rewrite.rule import Rewriting, Rule
 
 BY_SELECT, BY_MAX, BY_SUB = "bool-by-select", "abs-by-max", "neg-by-sub"
@@ -96,15 +95,9 @@ def _spelling(name: str, spell: Callable[[Op], Expr | None], note: str) -> tuple
     The solver is asked whether the statement's value is the same, bit for bit.
     """
 
-    def spelled(expr: Expr) -> Expr:
-        if not isinstance(expr, Op):
-            return expr
-        inner = replace(expr, args=tuple(map(spelled, expr.args)))
-        return spell(inner) or inner
-
     def rule(kernel: Kernel, number: int) -> Iterator[Rewriting]:
         statement = kernel.statements[number]
-        own = spelled(statement.value)
+        own = remade(statement.value, spell)
         if own == statement.value:
             return
         draft = Draft(statement.target, statement.reduction, own, extents(statement))

@@ -64,10 +64,16 @@ def product_bound() -> Lemma:
     return Lemma("product of bounds", claim, "\n".join(lines) + "\n")
 
 
+def error_of_two(digits: int) -> Fraction:
+    """Return the relative error of what is rounded twice to some digits."""
+    return (1 + Fraction(1, 1 << digits)) ** 2 - 1
+
+
 def twice_rounded(name: str, digits: int) -> Lemma:
-    """Return the lemma that a product with a reciprocal, both rounded, is off by little."""
-    unit = Fraction(1, 1 << digits)
-    bound = (1 + unit) ** 2 - 1
+    """Return the lemma that a product with a reciprocal, both rounded, is off by no more than
+    :func:`error_of_two`.
+    """
+    unit, bound = Fraction(1, 1 << digits), error_of_two(digits)
     lines = [f"(declare-const {n} Real)" for n in ("x", "y", "a", "b", "q")]
     # q is the quotient, and x/y = x * (1/y) = q over the reals.
     lines.append("(assert (and (not (= y 0.0)) (= (* q y) x)))")

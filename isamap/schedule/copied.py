@@ -24,6 +24,23 @@ blocks, 0.96 to 1.17 at 80, 1.00 to 1.38 at 160 (``benchmarks/panels.py``, an AM
 COPY = 1 / 4
 """Cycles a byte that is copied into a packed operand."""
 
+COPY_BYTES = 8.0
+"""Bytes a cycle of a copy whose innermost counter is contiguous on both sides, where the
+description does not say what the first cache takes.
+
+Where it does, a copy moves half of that, as every byte is loaded, too, and one that weaves rows a
+part of it, as vectors of two rows, then of four, are made of each other.  On an Emerald Rapids,
+whose first cache takes 64 bytes a cycle, rows were copied at 27 to 37 bytes a cycle, and 2, 4, 8
+and 16 rows of bytes woven at 18, 15, 10 and 7, of 16 bits at 13, 8, 5 and 4, of f32 at 26, 23, 18
+and 13 (``benchmarks/copies.py``).
+"""
+
+RUN_CYCLES = 1.0
+"""Cycles of each stretch of elements that such a copy moves, on top."""
+
+SINGLE_CYCLES = 0.75
+"""Cycles an element of a copy that moves or weaves a few at a time."""
+
 WOVEN = 8
 """Rows that a copy weaves at most; of more it is a transposition, element by element."""
 

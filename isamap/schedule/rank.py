@@ -14,7 +14,7 @@ from isamap.mapping.fragments.producer import MEMORY_KINDS
 from isamap.mapping.matching import Mapping, Matching
 from isamap.mapping.tiles.operand import fragment, operand_shape, taken_access
 from isamap.mapping.tiles.shared import accesses_of, brought
-from isamap.schedule.copied import WOVEN
+from isamap.schedule.copied import COPY_BYTES, RUN_CYCLES, SINGLE_CYCLES, WOVEN
 from isamap.schedule.schedule import Treatment
 from isamap.schedule.treatment import KINDS, PACKED, Shared, Treatments, numeric
 
@@ -23,13 +23,6 @@ ASSUMED_EXTENT = 256
 
 COPY = 1.0
 """Cycles an element that is copied into a packed operand, or out of a staged result."""
-
-COPIED = 1 / 8
-"""Cycles a byte of a stretch that is copied, and of packed fragments that have places without an
-element: all of them are cleared first."""
-
-FEW = 0.75
-"""Cycles an element of short stretches at most."""
 
 PADDED = 0.25
 """Cycles an element of a padded copy, or what less it takes where only borders are copied."""
@@ -170,7 +163,8 @@ def _copied(
             if kind == "packed" and sizes:
                 sizes = _once(mapping.matching, operand, used, sizes)
             points = prod(mapping.tile.get(v, 1) for v in tiles if v in used)
-            cleared = COPIED * mapping.matching.needle.operand(operand).dtype.bytes
+            # Where places are left without an element, all are cleared first.
+            cleared = mapping.matching.needle.operand(operand).dtype.bytes / COPY_BYTES
             each = _element(mapping, operand, access, cleared) * min(prod(sizes), points)
             each += cleared * whole if points < whole else 0.0
             total += prod(tiles[v] for v in tiles if v in used) * each
@@ -207,10 +201,10 @@ def _element(mapping: Mapping, operand: str, access: Access, moved: float) -> fl
     if length == 1 or last.coefficient(variable).constant != 1:
         return COPY
     if forms[-1].names == last.names:
-        return min(FEW, moved + 1 / length)
+        return min(SINGLE_CYCLES, moved + RUN_CYCLES / length)
     rows = prod(tile.get(v, 1) for v in forms[-1].names)
     if len(forms) > 1 and forms[-2].names == last.names and rows <= WOVEN:
-        return min(FEW, moved * (1 + log2(rows)))
+        return min(SINGLE_CYCLES, moved * (1 + log2(rows)))
     return COPY
 
 

@@ -133,7 +133,7 @@ NESTED = "kernel k(M = 100, N = 36, K = 120) {\n  in A : f32[K, M]  in B : f32[K
 NESTED += "out C : f32[M, N]\n  C[m, n] += A[k, m] * B[k, n]\n}\n"
 
 
-def test_loops_inside_others_are_followed_until_they_repeat(tmp_path: Path) -> None:
+def test_loops_inside_others_are_followed_until_they_repeat() -> None:
     """Each block begins while the one before is stored: its first turns are no measure."""
     machine = load_hardware(str(EXPLICIT / "rows10.yaml"))
     (kernel,) = parse_module(NESTED).kernels

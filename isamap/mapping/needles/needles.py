@@ -145,7 +145,7 @@ def _bindings(
         ]
         if orders in (None, "distinct"):
             keys.append(_program(needle, needle.value, binding))
-        fits = _immediates_fit(found, needle, binding) and _parts_fit(needle, binding)
+        fits = not not_constant(found, needle, binding) and _parts_fit(needle, binding)
         if seen.isdisjoint(keys) and fits:
             seen.update(keys)
             yield binding
@@ -162,12 +162,17 @@ def operand_accesses(needle: Needle) -> dict[str, Access]:
     return found | {access.buffer: access for access, _ in needle.fixed}
 
 
-def _immediates_fit(found: Needles, needle: Needle, binding: dict[str, Expr]) -> bool:
-    return all(
-        isinstance(expr, Literal | Coordinate)
+def not_constant(found: Needles, needle: Needle, binding: dict[str, Expr]) -> dict[str, Expr]:
+    """Return what operands that are constants written into the instruction stand for, if that is
+    none.
+    """
+    return {
+        name: expr
         for name, expr in binding.items()
-        if not _is_table(needle, name) and found.is_immediate(needle, name)
-    )
+        if not isinstance(expr, Literal | Coordinate)
+        and not _is_table(needle, name)
+        and found.is_immediate(needle, name)
+    }
 
 
 def _is_table(needle: Needle, operand: str) -> bool:

@@ -55,6 +55,16 @@ class Readings:
         return self.reason == MOVES
 
 
+def written_like(statement: Statement, entry: Entry, readings: Readings) -> tuple[Needle, ...]:
+    """Return the needles that are reductions, or none, as a statement is and the instruction is
+    written; all of an instruction that is written otherwise.
+    """
+    reduction = statement.reduction
+    alike = tuple(needle for needle in readings.needles if needle.reduction == reduction)
+    written = entry.instruction.statements[-1].reduction == reduction
+    return alike if written and alike else readings.needles
+
+
 def read_entry(entry: Entry, kinds: dict[str, str]) -> Readings:
     """Read an entry; ``kinds`` says of what kind each storage is.
 

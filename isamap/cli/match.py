@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from isamap.mapping.needles.orders import OperandOrders
     from isamap.pipeline.count import Query
 
-_HELP = """List the legal mappings of a kernel; nothing is scheduled or run.
+_HELP = """List the legal mappings of a kernel; nothing is scheduled or run, so that whether
+code can be made of them is told by 'isamap map' and 'isamap explain'.
 
 A mapping is a matching (which index expressions are on which axes of an
 instruction) with a tile (how many iterations of each variable). Without further

@@ -2,17 +2,17 @@
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from isamap.diagnostics import IsamapError, NoMappingError
 from isamap.explain.compound import COMPOUNDS, spelled
 from isamap.explain.explanation import Change, Effect, Reason
+from isamap.explain.handing import Handing, only, takers
 from isamap.explain.rewriting import Rewritten, by_composition, by_instruction, is_proved
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.nodes import Expr, Kernel, Op
 from isamap.ir.operations import OPERATIONS
 from isamap.ir.printer import print_kernel
-from isamap.ir.statements import accesses
 from isamap.lower.alternatives import alternatives
 from isamap.lower.grouping import group_mappings
 from isamap.lower.judge import Judge
@@ -57,6 +57,10 @@ class Bench:
     machine: Accelerator
     producers: Producers
     index: Needles
+    handing: Handing = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.handing = Handing(self.machine, self.producers, self.index, TRIED)
 
     def match(self, kernel: Kernel, statement: int, entry: Entry) -> Enumeration:
         """Return the legal mappings of one statement to one instruction or composition."""
@@ -129,8 +133,15 @@ class Bench:
             some = replace(found, mappings=mappings)
             judge = Judge(self.machine, self.producers, symbols)
             tried = alternatives(kernel, judge, statement, some)
-            if any(a.schedule for a in tried):
+            if any(a.estimate and a.saved for a in tried):
                 return ""
+            if any(a.schedule for a in tried):
+                # It takes something from registers, or others must take what it leaves there.
+                for last in (statement, *takers(kernel, statement)):
+                    reason = self.handing.refused(kernel, statement, some, last)
+                    if not reason:
+                        return ""
+                reasons[reason] = None
             reasons.update(dict.fromkeys(a.reason for a in tried))
         return next(iter(reasons), "no mapping could be scheduled")
 
@@ -138,7 +149,7 @@ class Bench:
         """Return why this machine has no code for one of some statements, or ''."""
         for number in added:
             try:
-                map_kernel(_only(kernel, number), self.machine)
+                map_kernel(only(kernel, (number,)), self.machine)
             except NoMappingError as error:
                 return error.diagnostics[0].message
         return ""
@@ -223,22 +234,6 @@ class Bench:
             reached = reached[:1]
         others = [c for c in found.values() if c.effect != "different"]
         return tuple(reached or (others[:most] if not needs_code else ()))
-
-
-def _only(kernel: Kernel, number: int) -> Kernel:
-    """Return a kernel of one statement; what others compute is given to it, or taken from it."""
-    statement = kernel.statements[number]
-    read = {a.buffer for a in accesses(statement.value)}
-    read |= {r.buffer for a in accesses(statement.value) for i in a.indices for r in i.reads}
-    read |= {r.buffer for i in statement.target.indices for r in i.reads}
-    buffers = []
-    for buffer in kernel.buffers:
-        if buffer.name == statement.target.buffer:
-            buffers.append(replace(buffer, role="out" if buffer.role == "local" else buffer.role))
-        elif buffer.name in read:
-            given = buffer.role in ("in", "const", "table")
-            buffers.append(buffer if given else replace(buffer, role="in"))
-    return replace(kernel, buffers=tuple(buffers), statements=(statement,))
 
 
 def _canonical(change: Change) -> object:

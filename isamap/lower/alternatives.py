@@ -20,7 +20,7 @@ from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.tiles.shared import brought
 from isamap.schedule.buffers import first_buffers
-from isamap.schedule.first import first_schedule, first_treatments
+from isamap.schedule.first import BLOCKS, first_schedule, first_treatments
 from isamap.schedule.rank import Ranked, Ranking, least_cycles
 from isamap.schedule.schedule import StatementSchedule
 from isamap.schedule.spread import spread
@@ -197,7 +197,7 @@ def _fitting(
     ScheduleError if no schedule fits.
     """
     over, saved = None, True
-    for rank in (0, 1, 2, 4, 8, 16, 32, None):
+    for rank in BLOCKS:
         schedule = first_schedule(
             ranked.mapping,
             judge.accelerator,

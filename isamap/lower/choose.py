@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
@@ -9,7 +10,7 @@ from isamap.ir.nodes import Kernel
 from isamap.lower.alternative import Alternative, by_preference
 from isamap.lower.alternatives import alternatives
 from isamap.lower.cost import LIGHTER, Estimate
-from isamap.lower.fuse import Fused, fuse
+from isamap.lower.fuse import Fused, check_lowerable, fuse
 from isamap.lower.judge import Judge
 from isamap.lower.next_round import with_next_round
 from isamap.lower.nodes import LoweredKernel
@@ -18,6 +19,8 @@ from isamap.lower.retiled import retiled
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Enumeration
 from isamap.schedule.schedule import Schedule, StatementSchedule
+
+_T = TypeVar("_T")
 
 RIVAL = 1.5
 """Mappings this much slower than the best alone may be faster where others take the results."""
@@ -82,7 +85,7 @@ def choose(
         if not by_preference(found):
             raise NoMappingError(_no_mapping(enumeration, found, accelerator))
         ruled.append(found)
-    best, ruled = _possible(kernel, judge, enumerations, ruled)
+    best, ruled = _possible(kernel, judge, enumerations, ruled, _together)
     again = [retiled(kernel, judge, number, found) for number, found in enumerate(ruled)]
     if [by_preference(found)[0] for found in again] != [by_preference(f)[0] for f in ruled]:
         # What is best for a statement alone may keep it out of the rounds of others.
@@ -106,12 +109,27 @@ def _rivals(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]:
     return tuple(s for s in schedules if s is not None and s not in chosen)[:RIVALS]
 
 
+def check_possible(
+    kernel: Kernel,
+    judge: Judge,
+    enumerations: Sequence[Enumeration],
+    ruled: Sequence[tuple[Alternative, ...]],
+) -> None:
+    """Raise NoMappingError, or ScheduleError, if no alternatives of statements can be joined."""
+
+    def join(kernel: Kernel, judge: Judge, left: Sequence[tuple[Alternative, ...]]) -> None:
+        check_lowerable(kernel, judge, _preferred(left))
+
+    _possible(kernel, judge, enumerations, list(ruled), join)
+
+
 def _possible(
     kernel: Kernel,
     judge: Judge,
     enumerations: Sequence[Enumeration],
     ruled: list[tuple[Alternative, ...]],
-) -> tuple[Choice, list[tuple[Alternative, ...]]]:
+    join: Callable[[Kernel, Judge, Sequence[tuple[Alternative, ...]]], _T],
+) -> tuple[_T, list[tuple[Alternative, ...]]]:
     """Return the preferred alternatives joined, and those of each statement that are left.
 
     Results that no instruction takes to memory are counted on to be taken from registers by a later
@@ -120,7 +138,7 @@ def _possible(
     """
     while True:
         try:
-            return _together(kernel, judge, ruled), ruled
+            return join(kernel, judge, ruled), ruled
         except ScheduleError as error:
             chosen = [
                 (number, preferred, next(a for a in found if a.schedule == preferred))
@@ -150,9 +168,12 @@ def _together(
     kernel: Kernel, judge: Judge, considered: Sequence[tuple[Alternative, ...]]
 ) -> Choice:
     """Return the preferred alternative of each statement, joined where that pays."""
-    chosen = Schedule(tuple(by_preference(found)[0] for found in considered))
-    whole = fuse(kernel, judge, chosen)
+    whole = fuse(kernel, judge, _preferred(considered))
     return Choice(whole.schedule, whole.lowered, whole.estimate, tuple(considered))
+
+
+def _preferred(considered: Sequence[tuple[Alternative, ...]]) -> Schedule:
+    return Schedule(tuple(by_preference(found)[0] for found in considered))
 
 
 def _no_mapping(

@@ -17,7 +17,7 @@ from math import ceil, prod
 from isamap.hw.accelerator import LINE, Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
-from isamap.lower.columns import first_cache
+from isamap.lower.columns import first_cache, leaving
 from isamap.lower.copying import aside_cycles, copied_a_cycle, copy_cycles
 from isamap.lower.delivery import Deliveries, beside, delivered, sums, while_coming
 from isamap.lower.handed import handed
@@ -224,6 +224,7 @@ class _Walk:
         self.copied: list[Site] = []  # what copies touch of what all threads have in common
         self.entries: dict[str, Entry] = {e.name: e for e in accelerator.entries}
         self.cached = any(s.kind == "cache" for s in accelerator.storages)
+        self.first = first_cache(accelerator)
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
         self.rate = copied_a_cycle(accelerator)
         self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
@@ -279,6 +280,7 @@ class _Walk:
                     work.copies += 0.0 if aside else cycles
                     if not aside:
                         self._read(node, loops)
+                        work.copies += self._scattered(node, loops) * share
                 case Prefetch(_, buffer, offset):
                     slots += share
                     self.asked.setdefault(buffer, set()).update(offset.names)
@@ -447,6 +449,29 @@ class _Walk:
             strides = self._strides(copy.source_offset, (*loops, *inner))
             self.sources[copy.source] = Site(copy.source, strides, {0}, 1, 1, 1)
 
+    def _scattered(self, copy: Copy, loops: Loops) -> float:
+        """Return the cycles that a copy waits for lines of the results that it stores, of which one
+        makes another leave the first cache.
+
+        No instruction stores such results to where they belong.
+        """
+        if copy.target in self.own or not self.copies:
+            return 0.0
+        counters = tuple((c, max(0.0, self.value(n))) for c, n in copy.counters)
+        every = (*loops, *counters)
+        rest = copy.target_offset.substitute(dict.fromkeys((c for c, _ in every), 0))
+        strides = self._strides(copy.target_offset, every)
+        new = Site(copy.target, strides, set(), 1, 1, 1, written=True)
+        site = self.sites.setdefault((copy.target, strides), new)
+        site.offsets.add(int(self.value(rest)))
+        if self.first is None:
+            return 0.0
+        lines = prod(n for _, n in counters)
+        _, last, step = strides[-1] if strides else ("", 1.0, 0)
+        if abs(step) == 1:
+            lines /= min(max(1.0, last), LINE / self.bytes[copy.target])
+        return lines * leaving(site, self.bytes[copy.target], self.first)
+
     def traffic(self) -> Deliveries:
         """Return the cycles that each cache or memory needs to deliver what is asked of it, for
         each outermost loop and by the part of its time in which it is asked."""
@@ -494,7 +519,7 @@ class _Walk:
             self.asked,
             self.accelerator.regional,
             self.common,
-            first_cache(self.accelerator),
+            self.first,
         )
 
     def _parts(self) -> Mapping[str, float]:

@@ -15,7 +15,7 @@ from isamap.lower.cost import NEARLY
 from isamap.lower.judge import Judge
 from isamap.schedule.buffers import first_buffers, other_buffers
 from isamap.schedule.first import first_schedule
-from isamap.schedule.lines import lengthened
+from isamap.schedule.lines import lengthened, widened
 from isamap.schedule.schedule import StatementSchedule
 from isamap.schedule.shape import read_shape
 from isamap.schedule.tiled import tiled_schedules
@@ -63,6 +63,11 @@ def _loops(start: Alternative, alone: Kernel, judge: Judge) -> Iterator[Statemen
         if made.levels not in seen:
             seen.add(made.levels)
             yield made
+    if len(seen) == 1:
+        # The rules know one block where no results are in flight.
+        yield from (
+            replace(own, levels=wide) for wide in widened(read_shape(own.mapping), own.levels)
+        )
     yield from tiled_schedules(own, machine, alone, start.treatments, judge.threads)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from isamap.diagnostics import ScheduleError
-from isamap.ir.ahead import statements_ahead
+from isamap.ir.ahead import statement_kernel, statements_ahead
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import accesses, bind_extents
@@ -18,6 +18,8 @@ from isamap.lower.judge import Judge
 from isamap.lower.looped import Looped
 from isamap.lower.nodes import LoweredKernel
 from isamap.lower.uncached import uncached
+from isamap.schedule.buffers import first_buffers
+from isamap.schedule.first import BLOCKS, first_schedule
 from isamap.schedule.rounds import rounds_of
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
@@ -56,21 +58,9 @@ def fuse(
     are where ``schedule`` has them.  ScheduleError if ``schedule`` cannot be lowered.
     """
 
-    beginnings = Beginnings()
-
-    def lowered(trial: Schedule) -> Fused:
-        code = judge.lowered(kernel, trial, beginnings=beginnings)
-        return Fused(trial, code, judge.estimate(code))
-
+    lowered = _lowering(kernel, judge)
     bound = bind_extents(kernel)
-    try:
-        best = lowered(schedule)
-    except ScheduleError as error:
-        # Results that nothing takes to memory must be taken from registers.
-        found = _forced(bound, schedule, lowered, settled)
-        if found is None:
-            raise error from None
-        best = found
+    best = _possible(bound, judge, schedule, lowered, settled)
     for root in range(len(bound.statements)):
         if best.schedule.statements[root].within is None:
             best = _finished(bound, judge, best, root, lowered, settled)
@@ -81,6 +71,36 @@ def fuse(
         return best
     # What bypasses the caches costs what the model knows of as before.
     return replace(best, schedule=final, lowered=judge.lowered(kernel, final))
+
+
+def check_lowerable(kernel: Kernel, judge: Judge, schedule: Schedule) -> None:
+    """Raise ScheduleError if a schedule cannot be lowered even with results in registers."""
+    _possible(bind_extents(kernel), judge, schedule, _lowering(kernel, judge), frozenset())
+
+
+def _lowering(kernel: Kernel, judge: Judge) -> Callable[[Schedule], Fused]:
+    beginnings = Beginnings()
+
+    def lowered(trial: Schedule) -> Fused:
+        code = judge.lowered(kernel, trial, beginnings=beginnings)
+        return Fused(trial, code, judge.estimate(code))
+
+    return lowered
+
+
+def _possible(
+    kernel: Kernel,
+    judge: Judge,
+    schedule: Schedule,
+    lowered: Callable[[Schedule], Fused],
+    settled: AbstractSet[int],
+) -> Fused:
+    """Return the first schedule that can be lowered."""
+    try:
+        return lowered(schedule)
+    except ScheduleError as error:
+        # Results that nothing takes to memory must be taken from registers.
+        return _forced(kernel, judge, schedule, lowered, settled, error)
 
 
 def _finished(
@@ -161,12 +181,17 @@ def _with(
 
 def _forced(
     kernel: Kernel,
+    judge: Judge,
     schedule: Schedule,
     lowered: Callable[[Schedule], Fused],
     settled: AbstractSet[int],
-) -> Fused | None:
-    """Return the first schedule that can be lowered with ever more statements in registers."""
-    now = schedule
+    error: ScheduleError,
+) -> Fused:
+    """Return the first schedule that can be lowered with ever more statements in registers.
+
+    ``error`` is why ``schedule`` cannot be.  ScheduleError if there is none.
+    """
+    now, refused = schedule, error
     for root in range(len(kernel.statements)):
         for number in range(root + 1, len(kernel.statements)):
             own = now.statements
@@ -176,8 +201,41 @@ def _forced(
                 finishing(kernel, root, (*now.followers(root), number))
                 # With the reduction in one piece, where it is not.
                 (*_, now) = _trials(now, root, (number,), root not in settled)
-                with suppress(ScheduleError):
-                    return lowered(now)
+                try:
+                    found = lowered(now)
+                except ScheduleError as other:
+                    refused = other
+                    continue
+                if judge.excess(found.lowered) is None:
+                    return found
+                return _fitting(kernel, judge, found, root, lowered) or found
+    if refused is error:
+        raise error from None
+    first, last = error.diagnostics[0], refused.diagnostics[0]
+    if first.message == last.message:
+        raise error from None
+    raise ScheduleError(replace(first, message=f"{first.message}, and {last.message}")) from None
+
+
+def _fitting(
+    kernel: Kernel, judge: Judge, found: Fused, root: int, lowered: Callable[[Schedule], Fused]
+) -> Fused | None:
+    """Return a schedule in which a statement has a smaller block, so that storages hold what others
+    make of its results as well; None if there is none.
+    """
+    own = found.schedule.statements
+    alone = bind_extents(statement_kernel(kernel, root))
+    for rank in BLOCKS[1:]:
+        block = first_schedule(
+            own[root].mapping, judge.accelerator, judge.producers, alone, judge.threads, rank
+        )
+        for buffers in first_buffers(judge.accelerator, block):
+            smaller = replace(block, buffers=buffers)
+            trial = Schedule((*own[:root], smaller, *own[root + 1 :]))
+            with suppress(ScheduleError):
+                other = lowered(trial)
+                if judge.excess(other.lowered) is None:
+                    return other
     return None
 
 

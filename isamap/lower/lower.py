@@ -6,9 +6,11 @@ from isamap.ir.index import Index, const, product
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import bind_extents, identity, zero_based
+from isamap.lower.abreast import calls_abreast
 from isamap.lower.apart import set_apart
 from isamap.lower.begun import Beginnings, Begun
 from isamap.lower.blocks import scattered
+from isamap.lower.capacity import excess
 from isamap.lower.context import SYMBOL_RANGE, Context
 from isamap.lower.expand import expand
 from isamap.lower.finish import KEPT, Finishing, finishing
@@ -87,8 +89,17 @@ def lower(
     is_shared = any(level.parallel for own in schedule.statements for level in own.levels)
     whole = share_copies(apart) if is_shared else apart
     whole = copy_together(whole, accelerator)
-    placed = place_fragments(number_registers(whole, accelerator), accelerator)
-    return with_tokens(with_states(placed, accelerator), accelerator)
+    return with_tokens(with_states(_placed(whole, accelerator), accelerator), accelerator)
+
+
+def _placed(whole: LoweredKernel, accelerator: Accelerator) -> LoweredKernel:
+    """Return the lowered kernel with its fragments in places, in an order in which they fit."""
+    found = whole
+    for ordered in (calls_abreast(whole, accelerator), whole):
+        found = place_fragments(number_registers(ordered, accelerator), accelerator)
+        if ordered is whole or excess(found, accelerator) is None:
+            break
+    return found
 
 
 def _begin(bound: Kernel, accelerator: Accelerator, producers: Producers | None) -> Begun:

@@ -42,7 +42,9 @@ class Modelled:
     ``fills`` names the storage that fills each memory, ``sizes`` are the bytes of all of it.
     ``limits`` are cycles that the calls take
     at least, by what limits them: units, 'issue' and 'chain' (of updates of the results of a
-    block). ``touched`` are bytes of each buffer that are read or written whatever its indices hold.
+    block, one block after the other). ``chain`` are those of the updates of one result, which other
+    blocks may shorten no further. ``touched`` are bytes of each buffer that are read or written
+    whatever its indices hold.
     """
 
     nest: Nest
@@ -50,6 +52,7 @@ class Modelled:
     fills: tuple[str, ...]
     sizes: tuple[float, ...]
     limits: Mapping[str, float]
+    chain: float
     touched: Mapping[str, float]
 
 
@@ -72,9 +75,9 @@ def model_of(
     ranges = tuple(max(1, extents[v]) for v in names) or (1,)
     operands, touched = _operands(mapping, buffers, names, ranges, extents, packed)
     nest = Nest(ranges, operands, tuple(block[v] for v in names) or (1,))
-    limits = _limits(
-        mapping, accelerator, extents, block, useful_share(mapping, buffers, extents, unknown=0.0)
-    )
+    share = useful_share(mapping, buffers, extents, unknown=0.0)
+    limits = _limits(mapping, accelerator, extents, block, share)
+    chain = _chain(mapping, extents, share)
     room = float(held(nest, [np.array([float(step)]) for step in nest.steps])[0])
     memories, fills, sizes = _memories(mapping, accelerator, block, room)
     computing = max(limits.values())
@@ -84,7 +87,8 @@ def model_of(
         target = mapping.matching.statement.target.buffer
         touched = {target: touched[target]}  # nothing is read where nothing is computed
     rate = prod(map(float, ranges)) / computing if computing else inf
-    return Modelled(nest, Machine(memories, rate, block=True), fills, sizes, limits, touched)
+    machine = Machine(memories, rate, block=True)
+    return Modelled(nest, machine, fills, sizes, limits, chain, touched)
 
 
 def least(statements: Sequence[Modelled], kept: Container[str] = ()) -> dict[str, float]:
@@ -101,8 +105,8 @@ def least(statements: Sequence[Modelled], kept: Container[str] = ()) -> dict[str
     for own in statements:
         for name, cycles in own.limits.items():
             before = found.get(name, 0.0)
-            # Chains of different statements may run side by side.
-            found[name] = max(before, cycles) if name == "chain" else before + cycles
+            # Chains of different results, and statements, may run side by side.
+            found[name] = max(before, own.chain) if name == "chain" else before + cycles
         for buffer, amount in own.touched.items():
             if buffer not in kept:
                 bytes_[buffer] = max(bytes_.get(buffer, 0.0), amount)
@@ -212,6 +216,17 @@ def _limits(
     if any(v not in results for v in tiles if tiles[v] > 1):
         found["chain"] = calls * float(entry.latency) / inflight
     return found
+
+
+def _chain(mapping: LegalMapping, extents: Mapping[str, int], share: float) -> float:
+    """Return the cycles of the updates of one result, of which a ``share`` does anything."""
+    statement = mapping.matching.statement
+    tiles = (
+        ceil(max(1, extents[v.name]) / mapping.tile.get(v.name, 1))
+        for v in statement.variables
+        if v.name not in statement.target.names
+    )
+    return share * prod(tiles) * float(mapping.matching.needle.entry.latency)
 
 
 def _memories(

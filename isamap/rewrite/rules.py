@@ -10,6 +10,8 @@ from isamap.rewrite.by_exp import sigmoid_by_exp
 from isamap.rewrite.contraction import contract
 from isamap.rewrite.inverse import NAME as BY_INVERSE
 from isamap.rewrite.inverse import by_inverse
+from isamap.rewrite.limits import NAME as LIMITS
+from isamap.rewrite.limits import move_limits
 from isamap.rewrite.narrow import narrow_arithmetic
 from isamap.rewrite.narrow_copies import narrow_copies
 from isamap.rewrite.narrow_factors import narrow_factors
@@ -53,6 +55,7 @@ RULES: tuple[Named, ...] = (
     (BY_SHIFT, by_shift),
     (BY_EXP, sigmoid_by_exp),
     *SPELLED,
+    (LIMITS, move_limits),
     (ONCE, compute_once),
     (POSITIONS, positions_from_memory),
     (STEPS, in_steps),

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import takewhile
 
-from isamap.ir.literal import canonical, value
+from isamap.ir.literal import canonical
 from isamap.ir.nodes import Expr, Kernel, Literal, Op
 from isamap.ir.printer import print_expr
 from isamap.rewrite.arithmetic import NoTermError, equal
 from isamap.rewrite.build import Draft, extents, remade, replaced
+from isamap.rewrite.ordered import chain_of
 from isamap.rewrite.rule import Rewriting, Rule
 
 BY_SELECT, BY_MAX, BY_SUB = "bool-by-select", "abs-by-max", "neg-by-sub"
-BY_LIMITS, SAT_FIRST, BY_SUM = "sat-by-limits", "sat-first", "sub-by-add"
+BY_LIMITS, BY_SAT, BY_SUM = "sat-by-limits", "limits-by-sat", "sub-by-add"
 
 
 def _selected(expr: Op) -> Expr | None:
@@ -66,23 +68,27 @@ def _limited(expr: Op) -> Expr | None:
     return Op("cast", (found,), to)
 
 
-def _saturated_first(expr: Op) -> Expr | None:
-    """Return ``max(sat[T](x), c)`` for ``sat[T](max(x, c))`` where T has the number ``c``."""
-    inner = expr.args[0]
-    if expr.op != "sat" or not isinstance(inner, Op) or inner.op not in ("max", "min"):
+def _saturated(expr: Op) -> Expr | None:
+    """Return ``sat[T](x)`` for ``T(min(max(x, low), high))`` of integers with the limits of T.
+
+    Limits that leave less come after it.
+    """
+    inner, to = expr.args[0], expr.dtype
+    if expr.op != "cast" or not (to.is_integer and inner.dtype.is_integer):
         return None
-    first, limit = inner.args
-    if isinstance(first, Literal):
-        first, limit = limit, first
-    to = expr.dtype
-    if not isinstance(limit, Literal) or not to.is_integer:
-        return None
-    number = value(limit)
-    if not to.lowest <= number <= to.highest or number != int(number):
-        return None
-    whole = Literal(canonical(str(int(number)), to), to)
-    saturated = Op("sat", (first,), to)
-    return Op(inner.op, (_saturated_first(saturated) or saturated, whole), to)
+    chain = chain_of(inner)
+    limits = tuple(takewhile(lambda step: step.is_limit, chain.steps))
+    found: Expr = Op("sat", (chain.value(len(limits)),), to)
+    ends = inner.dtype.lowest, inner.dtype.highest
+    for step in reversed(limits):
+        pick, number = (max if step.op.op == "max" else min), int(step.number)
+        ends = pick(ends[0], number), pick(ends[1], number)
+        if pick(to.lowest, number) != to.lowest or pick(to.highest, number) != to.highest:
+            if not to.lowest <= number <= to.highest:
+                return None
+            found = Op(step.op.op, (found, Literal(canonical(str(number), to), to)), to)
+    fits = to.lowest <= ends[0] and ends[1] <= to.highest
+    return found if fits and limits else None
 
 
 def _negative(expr: Expr) -> Expr:
@@ -116,7 +122,9 @@ SPELLED = (
     _spelling(BY_MAX, _larger, "the larger one of an integer and of zero less it"),
     _spelling(BY_SUB, _subtracted, "zero less an integer is its negative"),
     _spelling(BY_SUM, _added, "less a number is as much as plus its negative"),
-    _spelling(SAT_FIRST, _saturated_first, "a limit that the type has holds before and after"),
+    _spelling(
+        BY_SAT, _saturated, "a number between the limits of its type is what saturates to it"
+    ),
     _spelling(BY_LIMITS, _limited, "between the limits of its type a number is converted as it is"),
 )
 """The rules, each with its name."""

@@ -37,6 +37,9 @@ from isamap.schedule.supply import Supply, supply
 from isamap.schedule.threads import share
 from isamap.schedule.treatment import Treatments, by_operand, inputs
 
+BLOCKS: tuple[int | None, ...] = (0, 1, 2, 4, 8, 16, 32, None)
+"""Ranks of register blocks that are tried in turn, until storages hold what is needed."""
+
 
 def first_schedule(
     mapping: Mapping,

@@ -2,8 +2,8 @@
 many as make loops cheap.
 """
 
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Dict
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -86,6 +86,22 @@ def lengthened(shape: Shape, levels: Sequence[Level], times: int) -> tuple[Level
     if times > 1 and calls * times > CALLS_IN_BODY:
         return None
     return (*levels[:-1], replace(inner, step=step))
+
+
+def widened(shape: Shape, levels: Sequence[Level]) -> Iterator[tuple[Level, ...]]:
+    """Yield the loops with ever more tiles of the results in a block, those side by side first."""
+    names = [level.variable for level in levels]
+    wide = list(levels)
+    for at in range(len(levels) - 1, -1, -1):
+        v = wide[at].variable
+        size = -(-shape.extents[v] // shape.tile[v]) * shape.tile[v]
+        if v not in shape.outputs or names.count(v) > 1 or is_symbolic(shape, v):
+            continue
+        while wide[at].step < size:
+            wide[at] = replace(wide[at], step=min(2 * wide[at].step, size))
+            if prod(block_of(shape, wide).values()) > CALLS_IN_BODY:
+                return
+            yield tuple(wide)
 
 
 def paired(

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from isamap.diagnostics import NoMappingError
-from isamap.explain.explain import explain
+from isamap.explain.explain import explain, explain_started
 from isamap.hw.load import load_hardware
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
+from isamap.pipeline.report import make_report
 from isamap.text.load import parse_module
 
 MACHINE = """\
@@ -82,7 +83,11 @@ def test_an_operand_that_no_other_statement_leaves_has_to_be_brought(
     found = [statement.instructions[0] for statement in explain(kernel, machine)]
     if more:
         assert [one.verdict for one in found] == ["matches"] * 3
-        assert map_kernel(kernel, machine, Options(prove=False)).schedule.statements[1].within == 0
+        report = make_report(kernel, machine, Options(prove=False))
+        assert report.result.schedule.statements[1].within == 0
+        # All 16 accumulators, with one more for what bias leaves, were one too many.
+        assert report.check is not None
+        assert report.check.ok
         return
     assert [one.verdict for one in found] == ["matches", "unreachable", "matches"]
     assert [reason.text for reason in found[1].reasons] == [LACKING]
@@ -91,3 +96,39 @@ def test_an_operand_that_no_other_statement_leaves_has_to_be_brought(
     told = caught.value.diagnostics[0]
     assert told.message.startswith("what matches the statement that writes T cannot be made")
     assert told.notes[0].message == f"bias: {LACKING}"
+
+
+SUMS = "in A : s8[16, 16]\nin B : s8[16, 16]\nlocal S : s32[16, 16]\nout Y : s8[16, 16]\n"
+SUMS += "S[m, n] += s32(A[m, k]) * s32(B[k, n])"
+
+
+@pytest.mark.parametrize(
+    ("value", "machine"),
+    [
+        ("sat[s8](f32(max(S[m, n] * 3, 0)) * 0.5)", "gemmini"),
+        ("sat[s8](f32(max(S[m, n], 0)) * 0.5)", "vta"),
+        ("sat[s8](f32(max(S[m, n], 0)) * 0.5)", "gemmini"),
+        ("sat[s8](S[m, n] >> 3)", "vta"),
+    ],
+)
+def test_what_is_explained_to_map_maps(value: str, machine: str) -> None:
+    (kernel,) = parse_module(f"kernel k {{ {SUMS}\nY[m, n] = {value} }}").kernels
+    hardware = load_hardware(machine)
+    _, told = explain_started(kernel, hardware)
+    try:
+        map_kernel(kernel, hardware, Options(prove=False))
+    except NoMappingError:
+        assert not all(one.maps for one in told)
+    else:
+        assert all(one.maps for one in told)
+
+
+def test_results_that_nothing_stores_or_takes_are_said_to_be_lost() -> None:
+    value = "sat[s8](f32(max(S[m, n], 0)) * 0.5)"
+    (kernel,) = parse_module(f"kernel k {{ {SUMS}\nY[m, n] = {value} }}").kernels
+    found = explain(kernel, load_hardware("nvdla"))[0].instructions[0]
+    assert found.verdict == "unreachable"
+    assert [reason.text for reason in found.reasons] == [
+        "no instruction takes s32[16, 32] from cacc to memory, and no instructions make Y of what "
+        "stripe_s8 leaves in a register"
+    ]

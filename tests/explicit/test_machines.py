@@ -157,11 +157,11 @@ def test_sums_are_clamped_and_narrowed_in_either_order(value: str, used: set[str
     assert report.result.schedule.statements[1].within == 0
 
 
-def test_a_clamp_before_a_narrowing_store_is_refused_where_it_stands() -> None:
+def test_a_product_before_a_narrowing_store_is_refused_where_it_stands() -> None:
     text = """kernel rectified { in A : s8[17, 33]  in B : s8[33, 9]  local C : s32[17, 9]
       out Y : s8[17, 9]
       C[i, j] += s32(A[i, k]) * s32(B[k, j])
-      Y[i, j] = sat[s8](f32(max(C[i, j], 0)) * 0.3) }"""
+      Y[i, j] = sat[s8](f32(C[i, j] * C[i, j]) * 0.3) }"""
     (kernel,) = parse_module(text).kernels
     with pytest.raises(IsamapError, match="cannot be made into code for gemmini") as refused:
         make_report(kernel, load_hardware("gemmini"), Options(prove=False))

@@ -1,12 +1,16 @@
 """Results that are stored down columns whose lines fall into few sets of the first cache."""
 
+from pathlib import Path
+
 import pytest
 
 from isamap.hw.accelerator import Storage
 from isamap.lower.columns import BESIDE, LEAVING, crowded, first_cache, leaving
 from isamap.lower.traffic import Site
 from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Options
 from isamap.pipeline.source import load_hardware
+from isamap.schedule.reader import read_schedule
 from isamap.text.load import parse_module
 
 
@@ -93,3 +97,35 @@ def test_rows_of_rows_crowd_those_sets_that_any_of_them_lies_in(
     }
     used = len({number % 64 for number in lines})
     assert crowded(site, 4, 0, cache) == pytest.approx(64 / used)
+
+
+PRODUCT = """kernel product {
+  in A : bf16[512, 64]  in B : bf16[64, N]  local S : f32[512, N]  out Y : bf16[512, N]
+  S[m, n] += f32(A[m, k]) * f32(B[k, n])
+  Y[m, n] = bf16(S[m, n]) }
+"""
+ACROSS = """schedule product on x86_avx512_zen4 {
+  S {
+    instruction vdpbf16ps
+    axes i <- m, k <- k
+    tile m=16, k=2
+    loops m/48, n/9, k/2
+    operands A packed, B packed
+  }
+  Y { within S }
+}
+"""
+
+
+def test_results_that_are_copied_down_columns_wait(tmp_path: Path) -> None:
+    path = tmp_path / "across.schedule"
+    path.write_text(ACROSS)
+    options = Options(schedule=read_schedule(path))
+    machine = load_hardware("x86_avx512_zen4")
+    copies = []
+    for columns in (2048, 2112):
+        (kernel,) = parse_module(PRODUCT.replace("N", str(columns))).kernels
+        parts = map_kernel(kernel, machine, options).estimate.parts
+        copies.append(parts["copies"] / (512 * columns))
+    # Cycles an element: rows of 4 KiB lie in one set, those of 4224 bytes in all.
+    assert copies[0] > copies[1] + 1

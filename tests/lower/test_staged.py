@@ -135,7 +135,7 @@ def test_where_nothing_is_a_queue_nothing_changes() -> None:
     assert copy_together(lowered, replace(MACHINE, queues=None)) is lowered
 
 
-@pytest.mark.parametrize(("name", "least", "most"), [("bias", 1000, 1300), ("clamped", 1600, 2000)])
+@pytest.mark.parametrize(("name", "least", "most"), [("bias", 700, 1000), ("clamped", 300, 500)])
 def test_results_do_not_wait_for_each_other_s_copies(name: str, least: int, most: int) -> None:
     (kernel,) = (k for k in load_module(SUMS).kernels if k.name == name)
     report = make_report(kernel, MACHINE, Options())
@@ -143,4 +143,4 @@ def test_results_do_not_wait_for_each_other_s_copies(name: str, least: int, most
     assert report.check is not None
     assert report.check.ok
     assert report.execution.cycles is not None
-    assert least < report.execution.cycles < most  # 3259 and 3330 if they do
+    assert least < report.execution.cycles < most  # 3247 and 3108 if they do

@@ -88,7 +88,7 @@ def test_where_asking_costs_little_a_block_has_one_iteration() -> None:
 
 
 def test_what_is_converted_when_it_is_loaded_leaves_no_registers_for_two_iterations() -> None:
-    (own,) = mapped(load_hardware("x86_avx2"), 256, kind="f16").schedule.statements
+    (own,) = mapped(load_hardware("x86_avx2"), 512, kind="f16").schedule.statements
     assert own.early
     assert block_of(read_shape(own.mapping), own.levels)["k"] == 1
 

@@ -215,7 +215,7 @@ class Producers:
                 if any(other != shared[0] for other in shared[1:]):
                     continue
                 step = self._step(producer, expr, bound, fragment, known, inner, tables)
-                if step is not None and (best is None or step.cost < best.cost):
+                if step is not None and (best is None or step.order < best.order):
                     best = step
         return best
 

@@ -56,6 +56,20 @@ class Step:
     aside: "Step | None" = None
 
     @property
+    def order(self) -> tuple[Fraction, bool]:
+        """What the best way to make a fragment has least of.
+
+        Of those that cost the same, one is worse that overwrites what is made for it alone: what
+        several steps take is made once.
+        """
+        return self.cost, self._spoils
+
+    @property
+    def _spoils(self) -> bool:
+        source = dict(self.inputs)[self.tied] if self.tied is not None else None
+        return isinstance(source, Step) and (source.tied is None or source._spoils)
+
+    @property
     def guarded(self) -> bool:
         """Whether it, or what makes its inputs, reads memory under guards."""
         return any(

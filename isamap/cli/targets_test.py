@@ -20,7 +20,7 @@ from isamap.targets.test import (
     why_untested,
 )
 
-_DIFFERS = 4
+_DIFFERS, _UNKNOWN = 4, 6
 
 _HELP = """Execute each instruction of a description, and compare with its statements.
 
@@ -29,8 +29,9 @@ infinities, not-a-number, subnormal numbers, ties, the ends of integers. Immedia
 partial counts and pitches take all their values, or a part of very many. Floats are
 compared bit for bit; any not-a-number is as good as another.
 
-What differs is told with its operands, and the exit code is 4. What a tool is
-recorded to compute wrongly is told as that.
+What differs is told with its operands, and the exit code is 4; it is 6 where
+nothing does, but some could not be tried. What a tool is recorded to compute
+wrongly is told as that.
 
 \b
 Examples
@@ -106,7 +107,8 @@ def command(
                 click.echo(f"{result.machine.name}: not tested here: {result.reason}")
     if markdown is not None:
         write_tables(markdown, results, everything)
-    return 0 if all(isinstance(r, Untested) or r.ok for r in results) else _DIFFERS
+    faults = {f.status for r in results if not isinstance(r, Untested) for f in r.faults}
+    return (_UNKNOWN if faults == {"not tried"} else _DIFFERS) if faults else 0
 
 
 def _told(tested: Outcome) -> list[str]:

@@ -284,6 +284,11 @@ class Accelerator:
     server: "Accelerator | None" = None
     host: tuple[str, ...] = ()
 
+    @property
+    def asked(self) -> str:
+        """What ``--hw`` takes for it: its name, or the file that it does not ship in."""
+        return self.name if self.path in ("", f"hwdesc/{self.name}.yaml") else self.path
+
     def queue(self, entry: Entry) -> str | None:
         """Return the unit in whose queue an instruction waits, None if the host executes it."""
         return queue_of(entry, self.host)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, prod
 
 from isamap.diagnostics import Diagnostic, NoMappingError
 from isamap.hw.accelerator import Accelerator
@@ -173,5 +173,6 @@ def _limits(current: Competed, choice: Choice, symbols: Mapping[str, int]) -> li
         fed = scheduled.mapping.matching.fed
         computed = any(isinstance(expr, Op) for _, expr in fed)
         limit = cycles if computed and cycles < inf else max(calls, busy if busy < inf else 0.0)
-        limits.append(Limits(limit * weight, cycles * weight, busy * weight))
+        single = prod(scheduled.mapping.tile.values()) == 1
+        limits.append(Limits(limit * weight, cycles * weight, busy * weight, single))
     return limits

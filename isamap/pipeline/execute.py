@@ -218,7 +218,7 @@ def _at_memory(result: Result) -> str:
     told = f"in memory work {', '.join(sorted(names))}" if names else "no instruction is at memory"
     return (
         f"{told}; one that goes beyond its operand, or needs an alignment that 'align' does not "
-        f"say, is found by 'isamap targets test {machine.name}'"
+        f"say, is found by 'isamap targets test {machine.asked}'"
     )
 
 

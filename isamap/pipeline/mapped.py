@@ -148,7 +148,7 @@ def _unused(kernel: Kernel, hardware: Accelerator, instruction: str) -> NoMappin
                 "E722",
                 text,
                 kernel.statements[0].span,
-                hint=f"isamap explain KERNEL.ir --hw {hardware.name} --instruction {quoted}: says "
+                hint=f"isamap explain KERNEL.ir --hw {hardware.asked} --instruction {quoted}: says "
                 "why, and tries changes",
                 notes=tuple(Diagnostic("", line, severity="note") for line in notes),
             )

@@ -43,12 +43,13 @@ class Rewritten:
 class Limits:
     """Cycles of a statement as it is: of its calls, and as estimated with memory and without.
 
-    Infinite where nothing maps.
+    Infinite where nothing maps.  ``single`` where each call does one iteration.
     """
 
     calls: float = inf
     cycles: float = inf
     busy: float = inf
+    single: bool = False
 
 
 def _by_turns(ranked: Sequence[tuple[float, Candidate]]) -> list[tuple[float, Candidate]]:
@@ -110,7 +111,14 @@ class Rewriter:
         asked = self.costs.instruction is not None
         using = demanded or (asked and self.costs.uses(start))
         contest = Contest(
-            start, limits.calls, limits.cycles, limits.busy, demanded, using, self.lighter
+            start,
+            limits.calls,
+            limits.cycles,
+            limits.busy,
+            limits.single,
+            demanded,
+            using,
+            self.lighter,
         )
         seen = {start.statements}
         frontier = [start]
@@ -178,7 +186,7 @@ class Rewriter:
         barred = (
             WHOLE
             | (SHAPED if applied & SHAPED else frozenset())
-            | (frozenset() if contest.calls == inf else UNMAPPED)
+            | (frozenset() if contest.calls == inf or contest.single else UNMAPPED)
         )
         floors = self.costs.floors(before)
         bounds = self.costs.bounds(before)

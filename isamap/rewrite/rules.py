@@ -78,7 +78,9 @@ FINAL = frozenset((REASSOCIATE,))
 """Rules after which no other one finds what it would not have found before."""
 
 UNMAPPED = frozenset((COPY, STEPS, BY_SUM))
-"""Rules that gain nothing for a statement that has mappings."""
+"""Rules that gain nothing for a statement that has mappings, unless each call of the best one does
+one iteration only.
+"""
 
 
 def rules_for(

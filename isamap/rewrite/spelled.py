@@ -2,18 +2,22 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import takewhile
 
+from isamap.ir.dtype import DTYPES
 from isamap.ir.literal import canonical
-from isamap.ir.nodes import Expr, Kernel, Literal, Op
+from isamap.ir.nodes import Access, Expr, Kernel, Literal, Op
 from isamap.ir.printer import print_expr
 from isamap.rewrite.arithmetic import NoTermError, equal
 from isamap.rewrite.build import Draft, extents, remade, replaced
 from isamap.rewrite.ordered import chain_of
 from isamap.rewrite.rule import Rewriting, Rule
+from isamap.solver.lemma import Lemma
 
 BY_SELECT, BY_MAX, BY_SUB = "bool-by-select", "abs-by-max", "neg-by-sub"
 BY_LIMITS, BY_SAT, BY_SUM = "sat-by-limits", "limits-by-sat", "sub-by-add"
+TWICE = "sat-in-steps"
 
 
 def _selected(expr: Op) -> Expr | None:
@@ -91,6 +95,19 @@ def _saturated(expr: Op) -> Expr | None:
     return found if fits and limits else None
 
 
+def _by_steps(expr: Op) -> Expr | None:
+    """Return ``sat[s8](sat[s32](x))`` for ``sat[s8](x)`` of a float."""
+    (inner, to), wide = (expr.args[0], expr.dtype), DTYPES["s32"]
+    if (
+        expr.op != "sat"
+        or not inner.dtype.is_float
+        or not to.is_integer
+        or to.highest >= wide.highest
+    ):
+        return None
+    return Op("sat", (Op("sat", (inner,), wide),), to)
+
+
 def _negative(expr: Expr) -> Expr:
     return Op("-", (Literal(canonical("0", expr.dtype), expr.dtype), expr), expr.dtype)
 
@@ -98,21 +115,60 @@ def _negative(expr: Expr) -> Expr:
 def _spelling(name: str, spell: Callable[[Op], Expr | None], note: str) -> tuple[str, Rule]:
     """Return the rule that spells out each operation of a statement for which ``spell`` knows how.
 
-    The solver is asked whether the statement's value is the same, bit for bit.
+    The solver is asked whether each has the same value, bit for bit, whatever it is applied to.
     """
 
     def rule(kernel: Kernel, number: int) -> Iterator[Rewriting]:
         statement = kernel.statements[number]
-        own = remade(statement.value, spell)
-        if own == statement.value:
+        found: dict[Op, Expr] = {}
+
+        def spelled(expr: Op) -> Expr | None:
+            other = spell(expr)
+            if other is not None:
+                found[expr] = other
+            return other
+
+        own = remade(statement.value, spelled)
+        if not found:
             return
         draft = Draft(statement.target, statement.reduction, own, extents(statement))
-        claim = f"{print_expr(statement.value)} = {print_expr(own)}"
         with suppress(NoTermError):
-            lemma = equal(name, claim, [(statement.value, own)], "bits")
-            yield Rewriting(name, number, replaced(kernel, number, [draft]), (lemma,), note)
+            lemmas = [_lemma(name, one, other) for one, other in found.items()]
+            rewritten = replaced(kernel, number, [draft])
+            yield Rewriting(name, number, rewritten, tuple(dict.fromkeys(lemmas)), note)
 
     return name, rule
+
+
+def _lemma(name: str, one: Op, other: Expr) -> Lemma:
+    """Return the lemma that two expressions are the same, what both hold being unknown."""
+    unknown: dict[Expr, Access] = {}
+
+    def look(expr: Expr) -> None:
+        if isinstance(expr, Literal):
+            return
+        if _holds(other, expr):
+            place = Access(f"x{len(unknown)}:{expr.dtype}", (), expr.dtype)
+            unknown.setdefault(expr, place)
+        elif isinstance(expr, Op):
+            for arg in expr.args:
+                look(arg)
+
+    def bare(expr: Expr) -> Expr:
+        if expr in unknown or not isinstance(expr, Op):
+            return unknown.get(expr, expr)
+        return replace(expr, args=tuple(map(bare, expr.args)))
+
+    for arg in one.args:
+        look(arg)
+    claim = f"{print_expr(one)} = {print_expr(other)}"
+    return equal(name, claim, [(bare(one), bare(other))], "bits", signed_zeros=True)
+
+
+def _holds(expr: Expr, part: Expr) -> bool:
+    """Return whether an expression is, or has in it, another one."""
+    args = expr.args if isinstance(expr, Op) else ()
+    return expr == part or any(_holds(arg, part) for arg in args)
 
 
 SPELLED = (
@@ -125,6 +181,7 @@ SPELLED = (
     _spelling(
         BY_SAT, _saturated, "a number between the limits of its type is what saturates to it"
     ),
+    _spelling(TWICE, _by_steps, "what saturates to a type saturates to one that holds more before"),
     _spelling(BY_LIMITS, _limited, "between the limits of its type a number is converted as it is"),
 )
 """The rules, each with its name."""

@@ -40,7 +40,12 @@ class Outcome:
     @property
     def ok(self) -> bool:
         """Whether nothing differs but what is recorded to."""
-        return not any(finding.is_fault for finding in self.findings)
+        return not self.faults
+
+    @property
+    def faults(self) -> tuple[Finding, ...]:
+        """What differs, or could not be tried."""
+        return tuple(finding for finding in self.findings if finding.is_fault)
 
     @property
     def sets(self) -> int:

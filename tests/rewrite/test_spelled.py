@@ -209,3 +209,32 @@ def test_limits_of_a_type_are_what_saturates_to_it(value: str, want: str | None)
     for one in found.proved:
         assert_valid(one, kernel)
         assert (interpret(one.kernel, inputs)["C"] == wanted).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "want"),
+    [
+        ("sat[s8](F[i] * 0.1)", "s8", "sat[s8](sat[s32](F[i] * 0.1))"),
+        ("sat[u8](F[i])", "u8", "sat[u8](sat[s32](F[i]))"),
+        ("sat[u16](F[i])", "u16", "sat[u16](sat[s32](F[i]))"),
+        ("sat[s32](F[i])", "s32", None),
+        ("sat[u32](F[i])", "u32", None),
+        ("sat[s8](A[i])", "s8", None),
+    ],
+)
+def test_a_float_saturates_to_a_wide_integer_first(
+    value: str, dtype: str, want: str | None
+) -> None:
+    kernel = kernel_of(
+        f"kernel k {{ in F : f32[99]\nin A : s32[99]\nout C : {dtype}[99]\nC[i] = {value} }}"
+    )
+    found = rewritings(kernel, 0, rules_for((), ("sat-in-steps",)))
+    assert not found.refused
+    texts = [print_statement(one.kernel.statements[0]) for one in found.proved]
+    assert texts == ([] if want is None else [f"C[i] = {want}"])
+    inputs = random_inputs(kernel, seed=4)
+    inputs["F"][:9] = [np.nan, np.inf, -np.inf, 0.5, -0.5, 1.5, 2**31, -1e30, 3e9]
+    wanted = interpret(kernel, inputs)["C"]
+    for one in found.proved:
+        assert_valid(one, kernel)
+        assert (interpret(one.kernel, inputs)["C"] == wanted).all()

@@ -1,0 +1,42 @@
+"""``isamap targets test``: what its exit code tells."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+MACHINE = """\
+format: 1
+name: twice
+extends: portable_c
+clock: 1 GHz
+units: {{alu: 1}}
+instructions:
+  - semantics: |
+      instruction twice {{ in a : s32[] @ reg    out r : s32[] @ reg    r[] = a[] + a[] }}
+    {emit}
+    throughput: 1
+    latency: 1
+    units: alu
+"""
+
+
+@pytest.mark.parametrize(
+    ("emit", "code", "status"),
+    [
+        ('emit: "{r} = 2 * (uint32_t){a};"', 0, ": right"),
+        ('emit: "{r} = 3 * (uint32_t){a};"', 4, "1 wrong"),
+        ("", 6, "1 not tried"),
+    ],
+)
+def test_the_exit_code_tells_what_differs_from_what_is_not_tried(
+    emit: str, code: int, status: str, isamap: "Run", tmp_path: Path
+) -> None:
+    path = tmp_path / "twice.yaml"
+    path.write_text(MACHINE.format(emit=emit), encoding="utf-8")
+    done = isamap("targets", "test", str(path), "--trust", "--own", "--samples", "50")
+    assert done.code == code
+    assert status in done.out

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from isamap.diagnostics import NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
-from isamap.ir.statements import accesses
+from isamap.ir.statements import read_by
 from isamap.lower.alternative import Alternative
 from isamap.lower.alternatives import alternatives
 from isamap.lower.choose import check_possible
@@ -100,13 +100,6 @@ def only(kernel: Kernel, numbers: Sequence[int]) -> Kernel:
             given = buffer.role in ("in", "const", "table")
             buffers.append(buffer if given else replace(buffer, role="in"))
     return replace(kernel, buffers=tuple(buffers), statements=statements)
-
-
-def read_by(statement: Statement) -> set[str]:
-    """Return the buffers that a statement reads, in subscripts too."""
-    found = {a.buffer for a in accesses(statement.value)}
-    found |= {r.buffer for a in accesses(statement.value) for i in a.indices for r in i.reads}
-    return found | {r.buffer for i in statement.target.indices for r in i.reads}
 
 
 def takers(kernel: Kernel, number: int) -> list[int]:

@@ -38,6 +38,14 @@ def accesses(expr: Expr) -> tuple[Access, ...]:
             return ()
 
 
+def read_by(statement: Statement) -> frozenset[str]:
+    """Return the buffers that a statement reads, indices included; not its target's own value."""
+    found = {access.buffer for access in accesses(statement.value)}
+    for access in (statement.target, *accesses(statement.value)):
+        found |= {read.buffer for index in access.indices for read in index.reads}
+    return frozenset(found)
+
+
 def reduces(expr: Expr) -> tuple[Reduce, ...]:
     """Return the reductions within an expression, left to right; none is in another."""
     match expr:

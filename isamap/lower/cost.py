@@ -131,11 +131,14 @@ class _Work:
     chain: float = 0.0
     counts: dict[str, float] = field(default_factory=dict)
     copies: float = 0.0
+    aside: float = 0.0
+    """Cycles of copies amid computations, which ``cycles`` have, too."""
 
     def add(self, other: "_Work", times: float) -> None:
         self.cycles += other.cycles * times
         self.chain += other.chain * times
         self.copies += other.copies * times
+        self.aside += other.aside * times
         for name, amount in other.units.items():
             self.units[name] = self.units.get(name, 0.0) + amount * times
         for name, amount in other.counts.items():
@@ -177,7 +180,7 @@ def estimate_nodes(
     """Return the estimate of some nodes of a lowered kernel."""
     walk = _Walk(lowered, accelerator, values, threads, copies)
     work = walk.nodes(nodes, ())
-    parts = {**work.units, "chain": work.chain, "copies": work.copies}
+    parts = {**work.units, "chain": work.chain, "copies": work.copies + work.aside}
     each = walk.traffic()
     memory = sums(each)
     parts.update(memory)
@@ -277,6 +280,7 @@ class _Walk:
                 case Copy(aside=aside):
                     cycles = self._copy(node) * share
                     work.cycles += cycles if aside else 0.0
+                    work.aside += cycles if aside else 0.0
                     work.copies += 0.0 if aside else cycles
                     if not aside:
                         self._read(node, loops)

@@ -13,7 +13,7 @@ from math import prod
 from isamap.ir.index import Index, const
 from isamap.ir.inline import ApartError, inline_each, is_whole
 from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Statement
-from isamap.ir.statements import accesses, reduces, substitute, zero_based
+from isamap.ir.statements import accesses, read_by, reduces, substitute, zero_based
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.layout import whole_alignment
 from isamap.mapping.fragments.produce import Producers
@@ -110,24 +110,16 @@ def _check_apart(one: Finish, other: Finish, before: bool) -> None:
 def _check_order(kernel: Kernel, root: int, followers: Sequence[int]) -> None:
     """Refuse followers that would see, or be seen by, what is computed between."""
     written = {kernel.statements[n].target.buffer for n in followers}
-    if shared := written & _read(kernel.statements[root]):
+    if shared := written & read_by(kernel.statements[root]):
         raise ApartError(f"{min(shared)} is read while the results are made")
     source = kernel.statements[root].target.buffer
-    read = frozenset().union(*(_read(kernel.statements[n]) for n in followers))
+    read = frozenset().union(*(read_by(kernel.statements[n]) for n in followers))
     for number in range(root + 1, followers[-1]):
         if number in followers:
             continue
         other = kernel.statements[number]
-        if other.target.buffer in read | written | {source} or _read(other) & written:
+        if other.target.buffer in read | written | {source} or read_by(other) & written:
             raise ApartError(f"{other.target.buffer} is computed between")
-
-
-def _read(statement: Statement) -> frozenset[str]:
-    """Return the buffers that a statement reads, indices included; not its target's own value."""
-    found = {a.buffer for a in accesses(statement.value)}
-    for access in (statement.target, *accesses(statement.value)):
-        found |= {read.buffer for index in access.indices for read in index.reads}
-    return frozenset(found)
 
 
 def _is_needed(kernel: Kernel, name: str, inside: AbstractSet[int]) -> bool:
@@ -135,7 +127,7 @@ def _is_needed(kernel: Kernel, name: str, inside: AbstractSet[int]) -> bool:
     if next(b for b in kernel.buffers if b.name == name).role != "local":
         return True
     others = [s for n, s in enumerate(kernel.statements) if n not in inside]
-    return any(name == s.target.buffer or name in _read(s) for s in others)
+    return any(name == s.target.buffer or name in read_by(s) for s in others)
 
 
 def _finish(root: Statement, last: Statement, buffers: Mapping[str, Buffer]) -> Finish:

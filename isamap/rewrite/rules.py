@@ -29,7 +29,7 @@ from isamap.rewrite.shape import Shapes
 from isamap.rewrite.shaped import COPY, INSERT, REASSOCIATE, copying, inserting, reassociating
 from isamap.rewrite.shifts import NAME as BY_SHIFT
 from isamap.rewrite.shifts import by_shift
-from isamap.rewrite.spelled import BY_SUM, SPELLED
+from isamap.rewrite.spelled import BY_SUM, IN_STEPS, SPELLED
 from isamap.rewrite.split_terms import split_terms
 from isamap.rewrite.start_last import NAME as START
 from isamap.rewrite.start_last import start_last
@@ -77,7 +77,7 @@ SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
 FINAL = frozenset((REASSOCIATE,))
 """Rules after which no other one finds what it would not have found before."""
 
-UNMAPPED = frozenset((COPY, STEPS, BY_SUM))
+UNMAPPED = frozenset((COPY, STEPS, BY_SUM, IN_STEPS))
 """Rules that gain nothing for a statement that has mappings, unless each call of the best one does
 one iteration only.
 """

@@ -17,7 +17,7 @@ from isamap.solver.lemma import Lemma
 
 BY_SELECT, BY_MAX, BY_SUB = "bool-by-select", "abs-by-max", "neg-by-sub"
 BY_LIMITS, BY_SAT, BY_SUM = "sat-by-limits", "limits-by-sat", "sub-by-add"
-TWICE = "sat-in-steps"
+IN_STEPS = "sat-in-steps"
 
 
 def _selected(expr: Op) -> Expr | None:
@@ -181,7 +181,9 @@ SPELLED = (
     _spelling(
         BY_SAT, _saturated, "a number between the limits of its type is what saturates to it"
     ),
-    _spelling(TWICE, _by_steps, "what saturates to a type saturates to one that holds more before"),
+    _spelling(
+        IN_STEPS, _by_steps, "what saturates to a type saturates to one that holds more before"
+    ),
     _spelling(BY_LIMITS, _limited, "between the limits of its type a number is converted as it is"),
 )
 """The rules, each with its name."""

@@ -130,7 +130,7 @@ def test_one_that_computes_nothing_is_an_error(lanes: Accelerator) -> None:
     (found,) = caught.value.diagnostics
     assert found.code == "E722"
     assert found.hint is not None
-    assert "isamap explain KERNEL.ir --hw lanes --instruction mac_s32" in found.hint
+    assert f"isamap explain KERNEL.ir --hw {lanes.path} --instruction mac_s32" in found.hint
     notes = [note.message for note in found.notes]
     assert any("S: mac_s32: " in note and "s32" in note for note in notes)
 

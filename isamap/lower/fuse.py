@@ -175,8 +175,31 @@ def _with(
             with suppress(ScheduleError):
                 later = lowered(trial.with_results_later(root))
                 found = later if judge.excess(later.lowered) is None else found
-        return found if found.estimate.cycles <= NEARLY * best.estimate.cycles else None
+        if found.estimate.cycles > NEARLY * best.estimate.cycles:
+            other = _with_loops_of(trial, root, several[-1])
+            with suppress(ScheduleError):
+                found = found if other is None else lowered(other)
+        is_good = found.estimate.cycles <= NEARLY * best.estimate.cycles
+        return found if is_good and judge.excess(found.lowered) is None else None
     return None
+
+
+def _with_loops_of(schedule: Schedule, root: int, other: int) -> Schedule | None:
+    """Return the schedule with the loops of another statement for a root without a reduction.
+
+    The block that is best for it alone may reuse what the others do not have.  None if loops cannot
+    be the same.
+    """
+    own, levels = schedule.statements[root], schedule.statements[other].levels
+    statement = own.mapping.matching.statement
+    whole = {v.name: v.extent for v in statement.variables}
+    theirs = schedule.statements[other].mapping.matching.statement.variables
+    same = whole == {v.name: v.extent for v in theirs} and levels != own.levels
+    if not same or whole.keys() - statement.target.names or set(own.operands) - {"direct"}:
+        return None
+    if any(level.step % own.mapping.tile.get(level.variable, 1) for level in levels):
+        return None
+    return schedule.with_statement(root, replace(own, levels=levels, early=(), stream=None))
 
 
 def _forced(

@@ -129,3 +129,21 @@ def test_results_that_are_copied_down_columns_wait(tmp_path: Path) -> None:
         copies.append(parts["copies"] / (512 * columns))
     # Cycles an element: rows of 4 KiB lie in one set, those of 4224 bytes in all.
     assert copies[0] > copies[1] + 1
+
+
+def test_a_chain_has_the_loops_that_suit_all_of_it() -> None:
+    text = """kernel chain permit reassociate {
+      in X : f32[1024, 1024]  const A : f32[1024]  const B : f32[1024]
+      local T : f32[1024, 1024]  local U : f32[1024, 1024]  local V : f32[1024, 1024]
+      out Y : f32[1024, 1024]
+      T[r, c] = X[r, c] * A[c]
+      U[r, c] = T[r, c] + B[c]
+      V[r, c] = max(U[r, c], 0)
+      Y[r, c] = V[r, c] * V[r, c] }
+    """
+    (kernel,) = parse_module(text).kernels
+    schedule = map_kernel(kernel, load_hardware("x86_avx512_zen4")).schedule
+    # Rows of 4 KiB share sets: a block that suits U alone, many rows side by side, is slow for Y.
+    assert [own.within for own in schedule.statements] == [None, 0, 0]
+    steps = {level.variable: level.step for level in schedule.statements[0].levels}
+    assert steps["r"] == 1

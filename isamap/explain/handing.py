@@ -45,7 +45,7 @@ class Handing:
         numbers = _needed(kernel, last)
         part = only(kernel, numbers)
         # What is made in the registers of an earlier statement needs no mapping of its own.
-        name = "" if statement == last else found.mappings[0].matching.needle.name
+        name = found.mappings[0].matching.needle.name if found.mappings else ""
         key = part, numbers.index(statement), name
         if key not in self._refused:
             self._refused[key] = self._look(part, numbers.index(statement), found)

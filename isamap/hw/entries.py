@@ -44,7 +44,7 @@ def merge_entries(
     own_names = {one.name for many in written for each in many for one in each}
     merged: dict[str, Entry] = {}
     lacking: dict[str, Span] = {}
-    known: set[str] = set()
+    known = {name for number in range(len(chain)) for name in absent_caches(chain, number)}
     changes = Changes()
     for document, instructions in zip(chain, written, strict=True):
         entries: list[tuple[int, Entry]] = []
@@ -80,10 +80,21 @@ def merge_entries(
         described = {name for _, entry in entries for name in _names(entry, own_names)}
         collector.extend(changes.add(document, described))
     for name in (name for name in lacking if name not in known):
-        message = f"no instruction '{name}' is inherited"
+        message = f"no instruction or cache '{name}' is inherited"
         collector.add(fail("E129", message, lacking[name], "'isamap hw show' lists them"))
     collector.extend(changes.unused())
     return tuple(merged.values())
+
+
+def absent_caches(chain: tuple[Document, ...], number: int) -> tuple[str, ...]:
+    """Return the caches of later descriptions of a chain that one's ``without`` names."""
+    inherited = {
+        name
+        for document in chain[number + 1 :]
+        for name, model in document.model.storages.items()
+        if model.kind == "cache"
+    }
+    return tuple(name for name in chain[number].model.without if name in inherited)
 
 
 def _count(document: Document) -> int:

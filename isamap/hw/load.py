@@ -13,7 +13,7 @@ from isamap.hw.accelerator import Accelerator, State, Storage, StorageKind, Unit
 from isamap.hw.check import Machine, check_states
 from isamap.hw.check_storage import check_storage, check_within
 from isamap.hw.document import Document, read_document
-from isamap.hw.entries import merge_entries
+from isamap.hw.entries import absent_caches, merge_entries
 from isamap.hw.native import best_shipped
 from isamap.hw.parameters import Parameter, full_name, settle, split_name
 from isamap.hw.queues import Queues, check_queues, check_templates, merged_host
@@ -251,14 +251,18 @@ def _whole(chain: tuple[Document, ...], field: str) -> int:
 
 def _merge_storages(chain: tuple[Document, ...], collector: Collector) -> tuple[Storage, ...]:
     merged: dict[str, Storage] = {}
-    for document in chain:
+    absent: set[str] = set()
+    for number, document in enumerate(chain):
         for name, model in document.model.storages.items():
             collector.extend(check_storage(document, name, model))
+            if name in absent:
+                continue
             known = merged.setdefault(name, _storage(document, name, model))
             if known.kind == model.kind and not known.numbered:
                 merged[name] = replace(known, types={**model.types, **known.types})
+        absent.update(set(absent_caches(chain, number)) - merged.keys())
     for document in chain:
-        for name in document.model.storages:
+        for name in (n for n in document.model.storages if n in merged):
             collector.extend(check_within(document, name, merged))
     # Own storages first would put an inherited register file behind an own cache, and an inherited
     # first cache behind an own second one.

@@ -550,7 +550,9 @@ class DescriptionModel(Model):
     storages: dict[Name, StorageModel] = Field(
         default_factory=dict, description="storages, nearest to the units first"
     )
-    without: Words = Field((), description="inherited instructions that this machine lacks")
+    without: Words = Field(
+        (), description="inherited instructions and caches that this machine lacks"
+    )
     change: dict[Name, ChangeModel] = Field(
         default_factory=dict,
         description="inherited instructions, by name, of which some fields are others here",

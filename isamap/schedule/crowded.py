@@ -1,8 +1,8 @@
 """Rows that a block walks side by side and whose lines fall into the same sets of a cache.
 
 A line that holds the elements of several iterations is worth that only if it stays in the cache
-until they come.  Rows that lie a multiple of the cache's way apart share a set, which has room for
-one line of each way.
+until they come, and so is one that hardware has fetched ahead.  Rows that lie a multiple of the
+cache's way apart share a set, which has room for one line of each way.
 """
 
 from collections.abc import Mapping as Dict
@@ -24,8 +24,7 @@ class Crowding:
 
     ``rows`` has for each such access the bytes from one tile to the next, by variable.  A set holds
     ``ways`` of their lines, of ``line`` bytes, and lines ``way`` bytes apart are in one set; a line
-    that is fetched again costs ``fetch`` cycles.  Where blocks go ``along`` a variable of the
-    result, those that are whole lines long come back to none.
+    that is fetched again costs ``fetch`` cycles.
     """
 
     rows: tuple[tuple[tuple[str, int], ...], ...] = ()
@@ -33,16 +32,11 @@ class Crowding:
     way: int = 0
     line: int = LINE
     fetch: float = 0.0
-    along: tuple[str, int] | None = None
     known: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict)
 
     def cycles(self, block: Dict[str, int]) -> float:
         """Return the cycles of one pass of a block that go into fetching lines again."""
         found = 0
-        if self.along is not None:
-            variable, step = self.along
-            if block.get(variable, 1) * step % self.line == 0:
-                return 0.0
         for steps in self.rows:
             own = tuple((step, block[v]) for v, step in steps if block.get(v, 1) > 1)
             if prod(count for _, count in own) > self.ways:
@@ -74,10 +68,9 @@ def crowding(
         return Crowding()
     way, line = cache.size // cache.ways, cache.line or LINE
     moving = [v for v in shape.reductions if shape.extents[v] > 1]
-    along = None
-    if not moving and shape.outputs:
-        along = _along(shape)
-        moving = [] if along is None else [along[0]]
+    along = _along(shape) if not moving else None
+    if along is not None:
+        moving = [along]
     found = []
     for (operand, access), treatment in zip(inputs(shape.mapping), chosen, strict=True):
         reference = treatments.reference(operand, access, treatment)
@@ -91,7 +84,8 @@ def crowding(
             factor = abs(numeric(reference.offset.coefficient(v), ASSUMED_EXTENT))
             steps[v] = factor * shape.tile[v] * access.dtype.bytes
         inner = [v for v in moving if v in steps]
-        if inner and min(steps[v] for v in inner) < line:
+        # Of results the next lines are fetched ahead while a block is stored, however long it is.
+        if inner and min(steps[v] for v in inner) < line + (along is not None):
             outer = tuple((v, s) for v, s in steps.items() if v in shape.outputs and v not in inner)
             # Rows of any other pitch spread over the sets.
             if any(gcd(step, way) >= ALIASED * line for _, step in outer):
@@ -104,13 +98,11 @@ def crowding(
         # The next cache sends the line; one of results leaves and comes back as well.
         later = caches[1].read if len(caches) > 1 and caches[1].read else cache.read
         fetch = float(2 * line / later)
-    return Crowding(tuple(found), ways, way, line, fetch, along)
+    return Crowding(tuple(found), ways, way, line, fetch)
 
 
-def _along(shape: Shape) -> tuple[str, int] | None:
-    """Return the variable along which results lie side by side, and the bytes of a tile of it."""
+def _along(shape: Shape) -> str | None:
+    """Return the variable along which results lie side by side."""
     target = shape.mapping.matching.statement.target
     last = target.indices[-1].name if target.indices else None
-    if last is None or last not in shape.outputs:
-        return None
-    return last, shape.tile[last] * target.dtype.bytes
+    return last if last in shape.outputs else None

@@ -8,10 +8,11 @@ once, and where an operand comes from beyond the second cache.
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
+from isamap.ir.nodes import Buffer
 from isamap.mapping.fragments.layout import linear
 from isamap.schedule.flows import Flow
 from isamap.schedule.schedule import Treatment
@@ -21,8 +22,13 @@ from isamap.schedule.treatment import Treatments, inputs, numeric
 PAGE = 4096
 """Bytes within which hardware fetches ahead: the smallest pages of common processors."""
 
-Rows = tuple[tuple[str, int], ...]
-"""The variables over which an access walks several pages, and how many a tile of each has."""
+WRITTEN = 2
+"""Walks that one through results counts as: lines are fetched first, and go back later."""
+
+Rows = tuple[tuple[str, float], ...]
+"""The variables over which an access walks pages, and what part of one, or how many, a tile of each
+has.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class Walks:
         return pages > max(self.followed, sum(self._pages(rows, {}) for rows in self.accesses))
 
     def _pages(self, rows: Rows, block: Dict[str, int]) -> int:
-        return prod(block.get(v, 1) * of_tile for v, of_tile in rows)
+        return prod(max(1, ceil(block.get(v, 1) * of_tile)) for v, of_tile in rows)
 
 
 def walks(
@@ -50,16 +56,21 @@ def walks(
 ) -> Walks:
     """Return how the accesses of a statement walk that no cache holds.
 
-    These are all of a statement without reductions, and those that are ``far`` of others.
+    These are all of a statement without reductions whose arrays do not fit, and those that are
+    ``far`` of others.
     """
-    followed = max((s.streams or 0 for s in accelerator.storages), default=0)
-    if not followed:
+    cache = max(accelerator.storages, key=lambda storage: storage.streams or 0, default=None)
+    if cache is None or not cache.streams:
         return Walks((), 0)
     target = shape.mapping.matching.statement.target
+    if not shape.reductions:
+        touched = {access.buffer for _, access in inputs(shape.mapping)} | {target.buffer}
+        if sum(_bytes(treatments.buffers[name]) for name in touched) <= (cache.size or 0):
+            return Walks((), 0)
     found: list[Rows] = []
     if not shape.reductions:
         offset = linear(treatments.buffers[target.buffer], target.indices)
-        found.append(_rows(shape, offset, target.dtype.bytes))
+        found += [_rows(shape, offset, target.dtype.bytes)] * WRITTEN
     positions = {flow.access for flow in far}
     for n, (operand, access) in enumerate(inputs(shape.mapping)):
         if shape.reductions and n not in positions:
@@ -67,7 +78,11 @@ def walks(
         reference = treatments.reference(operand, access, chosen[n])
         if reference is not None:
             found.append(_rows(shape, reference.offset, access.dtype.bytes))
-    return Walks(tuple(found), followed)
+    return Walks(tuple(found), cache.streams)
+
+
+def _bytes(buffer: Buffer) -> int:
+    return prod(numeric(e, ASSUMED_EXTENT) for e in buffer.shape) * buffer.dtype.bytes
 
 
 def _rows(shape: Shape, offset: Index, size: int) -> Rows:
@@ -75,6 +90,5 @@ def _rows(shape: Shape, offset: Index, size: int) -> Rows:
     for v in shape.outputs:
         if v in offset.names and offset.is_linear_in([v]):
             step = abs(numeric(offset.coefficient(v), ASSUMED_EXTENT)) * size
-            if step * shape.tile[v] >= PAGE:
-                found.append((v, max(1, min(shape.tile[v], step * shape.tile[v] // PAGE))))
+            found.append((v, min(shape.tile[v], step * shape.tile[v] / PAGE)))
     return tuple(found)

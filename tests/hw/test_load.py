@@ -99,6 +99,28 @@ def test_storages_are_merged_nearest_first(child: Accelerator) -> None:
     assert child.storage("memory").read == 8
 
 
+def test_an_inherited_cache_can_be_left_out(tmp_path: Path) -> None:
+    lacking = CHILD.replace("extends: base.yaml\n", "extends: base.yaml\nwithout: [near]\n")
+    third = "format: 1\nname: third\nextends: child.yaml\nwithout: [far]\n"
+    again = third + "storages:\n  near: {kind: cache, size: 2 KiB}\n"
+    write(tmp_path, base=BASE, child=lacking, third=third, again=again)
+    names = {
+        name: [s.name for s in load_hardware(str(tmp_path / f"{name}.yaml")).storages]
+        for name in ("child", "third", "again")
+    }
+    assert names["child"] == ["x", "v", "w", "far", "memory"]
+    assert names["third"] == ["x", "v", "w", "memory"]
+    assert names["again"] == ["x", "v", "w", "near", "memory"]
+
+
+@pytest.mark.parametrize("name", ["w", "memory", "far"])
+def test_only_inherited_caches_can_be_left_out(tmp_path: Path, name: str) -> None:
+    lacking = CHILD.replace("extends: base.yaml\n", f"extends: base.yaml\nwithout: [{name}]\n")
+    write(tmp_path, base=BASE, child=lacking)
+    with pytest.raises(HardwareError, match=f"no instruction or cache '{name}' is inherited"):
+        load_hardware(str(tmp_path / "child.yaml"))
+
+
 def test_a_type_is_added_to_those_of_the_inherited_registers(tmp_path: Path) -> None:
     added = CHILD.replace("types: {f32: new}", "types: {s32: more}")
     write(tmp_path, base=BASE, child=added)

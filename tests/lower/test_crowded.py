@@ -49,14 +49,8 @@ def test_rows_that_do_not_alias_fill_the_registers() -> None:
     assert step > 20
 
 
-@pytest.mark.parametrize(("tiles", "pushed"), [(1, 6), (2, 0), (3, 6), (4, 0)])
-def test_blocks_of_whole_lines_come_back_to_none(tiles: int, pushed: int) -> None:
-    crowd = Crowding(((("m", 4096),),), ways=4, way=4096, fetch=1.0, along=("n", 32))
-    assert crowd.cycles({"m": 6, "n": tiles}) == pushed
-
-
 @pytest.mark.parametrize(("columns", "crowded"), [(4096, True), (4112, False)])
-def test_rows_in_one_set_are_walked_in_whole_lines(columns: int, crowded: bool) -> None:
+def test_a_block_has_no_more_rows_than_fit_in_one_set(columns: int, crowded: bool) -> None:
     # Rows that are no multiple of the cache's way apart lie in other sets.
     text = (
         f"kernel k {{ in X : f32[512, {columns}] const B : f32[{columns}]"
@@ -64,4 +58,4 @@ def test_rows_in_one_set_are_walked_in_whole_lines(columns: int, crowded: bool) 
     )
     result = map_kernel(parse_module(text).kernels[0], load_hardware("x86_avx2"), Options())
     steps = {level.variable: level.step for level in result.schedule.statements[0].levels}
-    assert (steps["r"] <= 4 or steps["c"] % 16 == 0) is crowded
+    assert (steps["r"] <= 4) is crowded

@@ -8,6 +8,7 @@ from isamap.diagnostics import Diagnostic, NoMappingError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import weights
 from isamap.ir.nodes import Kernel, Op
+from isamap.ir.statements import bind_extents, zero_based
 from isamap.lower.choose import Choice, choose
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.matching import Enumeration
@@ -70,7 +71,13 @@ def compete(
     )
     rewriter = Rewriter(costs, options.rewrite)
     own = normal(kernel)
-    current = Competed(own, enumerations, choice)
+    # A variable may have another name there: mappings are those of a statement as it is written.
+    written_so = [zero_based(statement) for statement in bind_extents(kernel).statements]
+    known = tuple(
+        found if own.statements[n] == written_so[n] else costs.mapped(own, n)
+        for n, found in enumerate(enumerations)
+    )
+    current = Competed(own, known, choice)
     lacking = costs.lacking(enumerations)
     if lacking:
         limits = [Limits() for _ in own.statements]

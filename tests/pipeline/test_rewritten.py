@@ -220,6 +220,20 @@ def test_statements_are_rewritten_one_by_one() -> None:
     assert _instructions(report) == ["gemm_f32"] * 3
 
 
+def test_a_variable_that_is_renamed_for_its_two_ranges_is_mapped_by_its_new_name() -> None:
+    kernel = _kernel(
+        "in X : u8[57]; local T : u16[57]; local S : u16[53]; out Y : u8[53]",
+        "for r in 0..5; T[h] = u16(X[h]); S[h] += T[h + r];"
+        "Y[h] = u8((u32(S[h]) * 2622 + 32768) >> 16)",
+    )
+    report = _report(kernel, load_hardware("x86_avx512"), "in-steps")
+    assert _rules(report) == ["in-steps"]
+    for mapping, statement in zip(
+        report.result.mappings, report.result.mapped.statements, strict=True
+    ):
+        assert mapping.matching.statement == statement
+
+
 def test_only_chosen_rules_are_applied() -> None:
     buffers, statement, _ = SUMS["rows"]
     kernel = _kernel(buffers, statement)

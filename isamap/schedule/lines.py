@@ -104,6 +104,30 @@ def widened(shape: Shape, levels: Sequence[Level]) -> Iterator[tuple[Level, ...]
             yield tuple(wide)
 
 
+def narrowed(shape: Shape, levels: Sequence[Level]) -> Iterator[tuple[Level, ...]]:
+    """Yield the loops with half as many tiles of the results in a block, in each way, and then with
+    a half of a half.
+    """
+    before = [tuple(levels)]
+    for _ in range(2):
+        halves: dict[tuple[Level, ...], None] = {}
+        for wide in before:
+            block = block_of(shape, wide)
+            for v in shape.outputs:
+                if block[v] > 1 and not is_symbolic(shape, v):
+                    halves[_cut(wide, v, -(-block[v] // 2) * shape.tile[v])] = None
+        before = list(halves)
+        yield from before
+
+
+def _cut(levels: tuple[Level, ...], v: str, step: int) -> tuple[Level, ...]:
+    """Return the loops with steps of a block over a variable, in one more loop if there is none."""
+    own = [at for at, level in enumerate(levels) if level.variable == v]
+    if not own:
+        return (Level(v, step), *levels)
+    return (*levels[: own[-1]], replace(levels[own[-1]], step=step), *levels[own[-1] + 1 :])
+
+
 def paired(
     shape: Shape,
     levels: Sequence[Level],

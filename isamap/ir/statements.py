@@ -8,6 +8,7 @@ from operator import is_
 from isamap.diagnostics import Span
 from isamap.ir.dtype import DType
 from isamap.ir.index import Div, Index, Mod, Name, Read, const, var
+from isamap.ir.literal import narrowed
 from isamap.ir.nodes import (
     Access,
     Buffer,
@@ -85,11 +86,21 @@ def substitute_expr(expr: Expr, values: Mapping[str, Index | int]) -> Expr:
             return replace(expr, index=index.substitute(values))
         case Op(_, args, _):
             parts = tuple([substitute_expr(arg, values) for arg in args])
-            return expr if all(map(is_, parts, args)) else replace(expr, args=parts)
+            if all(map(is_, parts, args)):
+                return expr
+            return _number(expr, parts) or replace(expr, args=parts)
         case Reduce(_, _, body, _):
             return replace(expr, body=substitute_expr(body, values))
         case Literal():
             return expr
+
+
+def _number(expr: Op, args: tuple[Expr, ...]) -> Literal | None:
+    """Return the number that an extent is as another type, once it has a value that fits there."""
+    match args:
+        case (Coordinate(index, dtype),) if expr.op == "cast" and index.constant is not None:
+            return narrowed(Literal(str(index.constant), dtype), expr.dtype)
+    return None
 
 
 def substitute(statement: Statement, values: Mapping[str, Index | int]) -> Statement:

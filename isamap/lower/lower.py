@@ -1,5 +1,7 @@
 """From a kernel and its schedule to loops, movements and instruction calls."""
 
+from collections.abc import Iterator
+
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index, const, product
@@ -27,6 +29,7 @@ from isamap.lower.staged import copy_together
 from isamap.lower.statement import StatementLowering
 from isamap.lower.states import with_states
 from isamap.lower.tokens import with_tokens
+from isamap.lower.unchanged import unchanged_kept
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.overlap import overlapped
@@ -95,11 +98,20 @@ def lower(
 def _placed(whole: LoweredKernel, accelerator: Accelerator) -> LoweredKernel:
     """Return the lowered kernel with its fragments in places, in an order in which they fit."""
     found = whole
-    for ordered in (calls_abreast(whole, accelerator), whole):
+    for ordered in _orders(whole, accelerator):
         found = place_fragments(number_registers(ordered, accelerator), accelerator)
         if ordered is whole or excess(found, accelerator) is None:
             break
     return found
+
+
+def _orders(whole: LoweredKernel, accelerator: Accelerator) -> Iterator[LoweredKernel]:
+    """Yield a lowered kernel with its calls in better orders, and as it is."""
+    brought = unchanged_kept(whole, accelerator)
+    for ordered in (brought, whole) if brought != whole else (whole,):
+        if accelerator.queues is not None:
+            yield calls_abreast(ordered, accelerator)
+        yield ordered
 
 
 def _begin(bound: Kernel, accelerator: Accelerator, producers: Producers | None) -> Begun:

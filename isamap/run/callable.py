@@ -318,7 +318,12 @@ def _accept(code: int, source: CSource, values: Mapping[str, int]) -> None:
         raise ArgumentsError(fail("E530", f"{message} for {given}" if given else message))
 
 
-def _check_threads(threads: int) -> None:
+def _check_threads(threads: object) -> None:
+    """ArgumentsError unless it is a number of threads, which an array of this name is not."""
+    if not isinstance(threads, int | np.integer):
+        what = "an array" if isinstance(threads, np.ndarray) else type(threads).__name__
+        hint = "a buffer of the kernel that has this name is given by its position"
+        raise ArgumentsError(fail("E529", f"threads must be a number, found {what}", hint=hint))
     if threads < 1:
         raise ArgumentsError(fail("E529", f"threads must be 1 or more, found {threads}"))
 

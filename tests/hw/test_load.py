@@ -259,7 +259,10 @@ def test_registers_within_others_count_as_those() -> None:
         "ymm": ("ymm", 1),
         "xmm": ("ymm", 1),
         "ymm2": ("ymm", 2),
+        "mask64": ("ymm", 1),
         "mask": ("ymm", 1),
+        "mask16": ("ymm", 1),
+        "mask8": ("ymm", 1),
         "reg": ("reg", 1),
     }
 

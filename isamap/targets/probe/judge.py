@@ -12,7 +12,7 @@ from isamap.targets.probe.trial import Slot, Trial
 
 # The result of f32 may be the neighbour of the nearest number; two mathematical libraries may
 # differ in the last bits of f64.
-_LIBRARY = frozenset({"exp", "log", "tanh", "sigmoid", "erf"})
+_LIBRARY = frozenset({"exp", "log", "tanh", "rsqrt", "sigmoid", "erf"})
 # The sign of a zero that has two candidates is nobody's promise.
 _ZEROS = frozenset({"min", "max", "min=", "max="})
 _SHOWN = 16

@@ -1,6 +1,7 @@
 """What was predicted of a run, beside what it took."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
@@ -48,10 +49,18 @@ def prediction(
     """Return what was expected of a schedule that took so many cycles, measured or simulated."""
     # The simulator has one core, and a host that copies in no time.
     shared = 1 if simulated else threads
-    cost = estimate(lowered, accelerator, symbols, shared, copies=not simulated)
-    least = least_cycles(bind_extents(kernel), accelerator, schedule, lowered, symbols, shared)
+    machine = _simulated(accelerator) if simulated else accelerator
+    cost = estimate(lowered, machine, symbols, shared, copies=not simulated)
+    least = least_cycles(bind_extents(kernel), machine, schedule, lowered, symbols, shared)
     bound, by = (None, "") if least is None else (least.cycles, least.by)
     return Prediction(cost.cycles, bound, by, cycles)
+
+
+def _simulated(accelerator: Accelerator) -> Accelerator:
+    """Return a machine as it is simulated: without caches, and with memory that is never busy."""
+    kept = (s for s in accelerator.storages if s.kind != "cache")
+    rates = tuple(replace(s, read=None, write=None) if s.kind == "memory" else s for s in kept)
+    return replace(accelerator, storages=rates)
 
 
 def _stands_in(accelerator: Accelerator) -> bool:

@@ -173,7 +173,7 @@ def test_what_does_not_fit_is_told_with_expected_and_found(multiply: Compiled) -
     with pytest.raises(ArgumentsError, match=r"E529.*found 0"):
         multiply(A, B, threads=0)
     with pytest.raises(ArgumentsError, match=r"E529.*found an array"):
-        multiply(A, B, threads=A)
+        multiply(A, B, threads=A)  # type: ignore[arg-type]
     with pytest.raises(ArgumentsError, match=r"E531.*gemm has no input Z"):
         multiply(A, B, Z=A)
     with pytest.raises(ArgumentsError, match=r"E531.*gemm has no output A"):

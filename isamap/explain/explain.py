@@ -95,12 +95,15 @@ def _told(found: Sequence[Explanation]) -> tuple[Explanation, ...]:
 
 
 def _help(one: Explanation) -> int:
-    """Return 0 if an instruction computes the statement or a harmless change helps it."""
+    """Return 0 if an instruction computes the statement or a harmless change helps it, 1 if code
+    is lacking even so, and more if none helps.
+    """
     if one.verdict != "differs":
         return 0
     if not one.changes:
-        return 2
-    return int(one.changes[0].effect == "different")
+        return 3
+    change = one.changes[0]
+    return 2 if change.effect == "different" else int(bool(change.rest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +151,22 @@ class _Explainer:
             for group in kept
         )
         if few:
+            if all(map(_help, told)):
+                told = (*told, *self._helping(list(groups.values()), told))
             told = _told(told)
         return StatementExplanation(name, self.written, told, len(groups) - len(told))
+
+    def _helping(
+        self, groups: Sequence[Sequence[Look]], told: Sequence[Explanation]
+    ) -> Iterator[Explanation]:
+        """Yield the first instruction that a harmless change helps, of those that are not told."""
+        known = {one.entry.name for one in told}
+        for group in groups:
+            if group[0].entry.name not in known:
+                one = self.whole(group[0])
+                if not _help(one):
+                    yield replace(one, alike=tuple(g.entry.name for g in group[1:]))
+                    return
 
     def _names(self, group: Group | None) -> tuple[str, ...]:
         if group is None or group.count < 2:

@@ -1,5 +1,6 @@
 """Turns planned steps into calls, each fragment once per scope."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -141,8 +142,12 @@ class Emitter:
         register: Register,
         ref: Reference,
         bypass: bool = False,
+        besides: Sequence[tuple[str, Operand]] = (),
     ) -> None:
-        """Emit the movements that take a register to memory, past the caches if that can be."""
+        """Emit the movements that take a register to memory, past the caches if that can be.
+
+        ``besides`` are other operands of a store that computes.
+        """
         for move in store.moves:
             moved = self.register(move.fragment, register.name)
             places: list[tuple[str, Operand]] = [(move.source, register), (move.target, moved)]
@@ -152,7 +157,7 @@ class Emitter:
         symbols = bind(store.limits, store.pitches, store.fragment, position, dense)
         window = Window(ref.array, position.at(ref.offset))
         given = ((name, immediate(value, position)) for name, value in store.constants)
-        operands = ((store.source, register), *given, (store.target, window))
+        operands = ((store.source, register), *besides, *given, (store.target, window))
         past = bypass and store.entry.bypass is not None
         self.nodes.append(Call(store.entry.name, operands, symbols, past))
 

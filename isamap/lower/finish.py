@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
+from typing import TypeAlias
 
 from isamap.ir.index import Index, const
 from isamap.ir.inline import ApartError, inline_each, is_whole
@@ -46,24 +47,30 @@ KEPT = Finishing((), True)
 """Results that just go to their buffer."""
 
 
+Besides: TypeAlias = tuple[tuple[str, Step], ...]
+"""What makes the operands that a store takes besides the fragment that it is for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     """How one finish is computed for a fragment of results, and how it is stored.
 
     ``staged`` results are stored as a whole fragment elsewhere, and copied from there to where
-    ``reference`` says, element by element.
+    ``reference`` says, element by element.  ``besides`` are the operands that a store which
+    computes takes besides.
     """
 
     finish: Finish
     made: Step | FromRegister
     store: Store
+    besides: Besides
     reference: Reference
     staged: bool = False
 
     @property
     def cost(self) -> Fraction:
         """Cycles a fragment."""
-        return self.made.cost + self.store.cost
+        return _cost(self.made, self.store, self.besides)
 
 
 def finishing(kernel: Kernel, root: int, followers: Sequence[int]) -> Finishing:
@@ -174,7 +181,7 @@ def finish_fragment(
     stage = Reference("", const(0), dense=held.shape, alignment=whole_alignment(size))
     for place in (target, stage):
         ways = _ways(finish, held, references, producers, place, spent)
-        best = min(ways, key=lambda way: way[0].cost + way[1].cost, default=None)
+        best = min(ways, key=lambda way: _cost(*way), default=None)
         if best is not None:
             return Finished(finish, *best, target, staged=place is stage)
     return None
@@ -187,8 +194,10 @@ def _ways(
     producers: Producers,
     place: Reference,
     spent: bool,
-) -> Iterator[tuple[Step | FromRegister, Store]]:
-    """Yield what makes a finished fragment, or the most of it, and what stores that at a place."""
+) -> Iterator[tuple[Step | FromRegister, Store, Besides]]:
+    """Yield what makes a finished fragment, or the most of it, and what stores that at a place,
+    with what it takes besides.
+    """
     for storage in producers.accelerator.storages:
         if storage.kind in (*MEMORY_KINDS, "immediate"):
             continue
@@ -200,8 +209,16 @@ def _ways(
             finish.value, wanted, references, finish.result, held, spent
         )
         if store and made:
-            yield made, store
-    for store, rest in producers.computing_stores(finish.value, held, place):
+            yield made, store, ()
+    for store, rest, wanted_too in producers.computing_stores(finish.value, held, place):
+        steps = [(b.operand, producers.make(b.value, b.fragment, references)) for b in wanted_too]
+        besides = tuple((operand, step) for operand, step in steps if step is not None)
+        if len(besides) < len(wanted_too):
+            continue
         made = producers.finish(rest, store.fragment, references, finish.result, held, spent)
         if made is not None:
-            yield made, store
+            yield made, store, besides
+
+
+def _cost(made: Step | FromRegister, store: Store, besides: Besides) -> Fraction:
+    return sum((step.cost for _, step in besides), made.cost + store.cost)

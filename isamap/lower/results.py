@@ -94,12 +94,13 @@ class Results:
         emitter.held[finished.finish.result] = register
         made = emitter.source(finished.made, here, "f")
         assert isinstance(made, Register)
+        besides = [(name, emitter.make(step, here, name)) for name, step in finished.besides]
         finish, to = finished.finish, finished.reference
         if not finished.staged:
-            emitter.store(finished.store, here, made, to, self.past)
+            emitter.store(finished.store, here, made, to, self.past, besides)
             return
         staged = self._stage_reference(finish.target, register.shape)
-        emitter.store(finished.store, here, made, staged)
+        emitter.store(finished.store, here, made, staged, besides=besides)
         emitter.nodes.append(self._stage_copy(here, finish.target, to))
 
     def keep(self, emitter: Emitter, here: Position, register: Register) -> None:

@@ -37,7 +37,7 @@ from isamap.mapping.fragments.steps import (
     Step,
     Store,
 )
-from isamap.mapping.fragments.storing import Stores
+from isamap.mapping.fragments.storing import Beside, Stores
 from isamap.mapping.fragments.views import seen_as
 from isamap.mapping.needles.pattern import bindings, may_read, root
 
@@ -97,10 +97,10 @@ class Producers:
 
     def computing_stores(
         self, expr: Expr, like: Fragment, reference: Reference
-    ) -> Iterator[tuple[Store, Expr]]:
+    ) -> Iterator[tuple[Store, Expr, tuple[Beside, ...]]]:
         """Yield stores that compute ``expr`` on the way, each with what it takes as a fragment.
 
-        That has the elements of ``like``.
+        That has the elements of ``like``.  With it come the operands that it takes besides.
         """
         return self._stores.computing(expr, like, reference)
 

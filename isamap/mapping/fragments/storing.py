@@ -1,8 +1,9 @@
 """Finding the instructions that take a fragment from its storage to memory."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from isamap.hw.accelerator import Entry
 from isamap.ir.dtype import DTYPES
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal
 from isamap.mapping.fragments.fit import fit
@@ -24,6 +25,16 @@ REMEMBERED = 1 << 14
 
 MOVES = 3
 """Movements on the way to memory at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A fragment that a store takes besides the one that it is for, and what that holds."""
+
+    operand: str
+    value: Expr
+    fragment: Fragment
+
 
 _STORED = Access("", (), DTYPES["bool"])
 
@@ -47,18 +58,20 @@ class Stores:
 
     def computing(
         self, expr: Expr, like: Fragment, reference: Reference
-    ) -> Iterator[tuple[Store, Expr]]:
+    ) -> Iterator[tuple[Store, Expr, tuple[Beside, ...]]]:
         """Yield stores that compute ``expr`` on the way, each with what it takes as a fragment.
 
-        That has the elements of ``like``.
+        That has the elements of ``like``.  With it come the operands that it takes besides.
         """
         for producer in self._tables.computing:
             if not may_read(producer.value, expr):
                 continue
             for bound in bindings(producer.value, expr):
-                store = _computing(producer, bound, like, reference)
-                if store is not None:
-                    yield store, bound[store.source]
+                for source in bound:
+                    found = _computing(producer, bound, source, like, reference)
+                    if found is not None:
+                        store, besides = found
+                        yield store, bound[source], besides
 
     def _cheapest(self, fragment: Fragment, reference: Reference, moves: int) -> Store | None:
         best = self._store(fragment, reference, moves)
@@ -134,28 +147,16 @@ class Stores:
 
 
 def _computing(
-    producer: Producer, bound: Mapping[str, Expr], like: Fragment, reference: Reference
-) -> Store | None:
+    producer: Producer, bound: Mapping[str, Expr], source: str, like: Fragment, reference: Reference
+) -> tuple[Store, tuple[Beside, ...]] | None:
     """Return the store that an instruction is with its operands bound, or None.
 
-    One operand is a fragment with the elements of ``like``, all others are constants.
+    ``source`` is a fragment with the elements of ``like``; all others are constants, or fragments
+    that lie along the same axes.
     """
     entry = producer.entry
-    constants: dict[str, Literal | Coordinate] = {}
-    fragments: list[str] = []
-    for name, value in bound.items():
-        operand = entry.instruction.operand(name)
-        if operand.shape:
-            fragments.append(name)
-        elif isinstance(value, Literal | Coordinate):
-            constants[name] = value
-        else:
-            return None
-    if len(fragments) != 1:
-        return None
-    (source,) = fragments
     operand = entry.instruction.operand(source)
-    if fixed_shape(operand) != like.shape:
+    if not operand.shape or fixed_shape(operand) != like.shape:
         return None
     taken = replace(
         like,
@@ -165,13 +166,29 @@ def _computing(
         filler=None,
     )
     axes = tuple(index.name or "" for index in access_of(producer.value, source).indices)
+    constants: dict[str, Literal | Coordinate] = {}
+    besides: list[Beside] = []
+    for name, value in bound.items():
+        other = entry.instruction.operand(name)
+        if name == source:
+            continue
+        if other.shape:
+            along = tuple(index.name or "" for index in access_of(producer.value, name).indices)
+            beside = _beside(name, value, entry, along, axes, taken)
+            if beside is None:
+                return None
+            besides.append(beside)
+        elif isinstance(value, Literal | Coordinate):
+            constants[name] = value
+        else:
+            return None
     target, access = entry.instruction.operand(producer.target), entry.instruction.statements[0]
     found = fit(entry, target, access.target, axes, taken, reference, None, storing=True)
     if found is None:
         return None
     limits, pitches = dict(found.limits), dict(found.pitches)
     bind_rest(entry, limits, pitches)
-    return Store(
+    store = Store(
         taken,
         (),
         entry,
@@ -182,3 +199,25 @@ def _computing(
         entry.throughput,
         tuple(sorted(constants.items())),
     )
+    return store, tuple(besides)
+
+
+def _beside(
+    name: str,
+    value: Expr,
+    entry: Entry,
+    along: tuple[str, ...],
+    axes: tuple[str, ...],
+    taken: Fragment,
+) -> Beside | None:
+    """Return what an operand holds that lies along some axes of what is stored, or None."""
+    operand = entry.instruction.operand(name)
+    dims = [axes.index(axis) for axis in along if axis in axes]
+    shape = tuple(taken.shape[dim] for dim in dims)
+    if len(dims) != len(along) or "" in along or fixed_shape(operand) != shape:
+        return None
+    laid = tuple(taken.dims[dim] for dim in dims)
+    variables = {digit.variable for dim in laid for digit in dim}
+    partial = frozenset(taken.partial & variables)
+    fragment = Fragment(entry.storage(name), operand.dtype, shape, laid, partial)
+    return Beside(name, value, fragment)

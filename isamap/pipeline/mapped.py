@@ -108,7 +108,9 @@ def arrange_kernel(
         with clock.stage("schedule"):
             arranged = arrange_best(kernels, hardware, every, options, symbols, tell)
     if (choice := arranged.choice) is None:
-        raise nothing(unmapped, hardware, found, arranged.refused)
+        after = zip(arranged.kernel.statements, arranged.enumerations, strict=True)
+        left = {statement.target.buffer for statement, own in after if not own.mappings}
+        raise nothing(unmapped, hardware, found, arranged.refused, left)
     if options.instruction and not uses(choice.schedule, options.instruction):
         raise _unused(kernel, hardware, options.instruction)
     return arranged, choice

@@ -1,6 +1,7 @@
 """The legal mappings of all statements of a kernel, and why one has none."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from isamap.diagnostics import Diagnostic, NoMappingError
 from isamap.hw.accelerator import Accelerator
@@ -31,10 +32,17 @@ def nothing(
     hardware: Accelerator,
     enumerations: Sequence[Enumeration],
     refused: Sequence[str] = (),
+    left: AbstractSet[str] = frozenset(),
 ) -> NoMappingError:
-    """Return the error that names the statements without a mapping."""
+    """Return the error that names the statements without a mapping.
+
+    ``left`` are the buffers that those write for which rules found nothing either, if any are
+    known.
+    """
     names = statement_names(kernel)
     unmapped = [i for i, found in enumerate(enumerations) if not found.mappings]
+    still = [i for i in unmapped if kernel.statements[i].target.buffer in left]
+    unmapped = still or unmapped
     return NoMappingError(
         [
             _unmapped(kernel, hardware, names[i], i, (*enumerations[i].refused, *refused))

@@ -103,7 +103,10 @@ def _agreed(scope: Scope, name: str, bounds: list[_Bound]) -> _Bound | None:
                 f"{name} has two ranges: 0..{sizes[0]} from {first.use.name}, "
                 f"0..{size} from {bound.use.name}"
             )
-            hint = f"make the shapes agree, or say the range: for {name} in 0..{sizes[0]}"
+            known = [one.constant for one in sizes if one.constant is not None]
+            # The smallest one stays inside all of them.
+            end = min(known) if len(known) == len(sizes) else sizes[0]
+            hint = f"make the shapes agree, or say the range: for {name} in 0..{end}"
             notes = [scope.note(f"0..{sizes[0]} from here", first.use.node)]
             scope.fail("E023", message, bound.use.node, hint, tuple(notes))
             return None

@@ -234,6 +234,17 @@ def test_a_variable_that_is_renamed_for_its_two_ranges_is_mapped_by_its_new_name
         assert mapping.matching.statement == statement
 
 
+def test_only_statements_without_any_mapping_are_told_to_have_none() -> None:
+    kernel = _kernel(
+        "in X : f32[40, 50]; in Z : f32[40]; out S : f32[40]; out Y : f32[40]",
+        "S[i] += X[i, j]; Y[i] = exp(Z[i])",
+    )
+    with pytest.raises(NoMappingError) as caught:
+        make_report(kernel, _without("acc_add", "acc_mac"), Options())
+    (told,) = caught.value.diagnostics
+    assert "computes statement Y of" in told.message
+
+
 def test_only_chosen_rules_are_applied() -> None:
     buffers, statement, _ = SUMS["rows"]
     kernel = _kernel(buffers, statement)

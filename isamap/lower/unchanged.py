@@ -37,7 +37,8 @@ def unchanged_kept(lowered: LoweredKernel, accelerator: Accelerator) -> LoweredK
     """
     if accelerator.toolchain is not None and accelerator.queues is None:
         return lowered
-    kept = _Kept({entry.name: entry for entry in accelerator.entries})
+    entries = {entry.name: entry for entry in accelerator.entries}
+    kept = _Kept(entries, accelerator.queues == "tokens")
     return replace(lowered, prepare=kept.nodes(lowered.prepare), body=kept.nodes(lowered.body))
 
 
@@ -52,6 +53,7 @@ class _Uses:
 @dataclass(frozen=True, slots=True)
 class _Kept:
     entries: Mapping[str, Entry]
+    by_tokens: bool
     numbers: Iterator[int] = field(default_factory=count)
     once: set[str] = field(default_factory=set)
     """Registers of first iterations alone: what they hold is not worth a place in a loop around."""
@@ -81,10 +83,9 @@ class _Kept:
         first, rest = self._parted(loop.body, loop.counter, self._uses(loop.body), kept, {})
         if not kept:
             return loop
-        # Tokens tell by its registers what a loop inside has seen to.
-        begun = self._apart(
-            renamed(first, {loop.counter: const(0)}), f"first{next(self.numbers)}", {}
-        )
+        begun = renamed(first, {loop.counter: const(0)})
+        if self.by_tokens:  # these tell by its registers what a loop inside has seen to
+            begun = self._apart(begun, f"first{next(self.numbers)}", {})
         again = renamed(rest, {loop.counter: var(loop.counter) + 1})
         return Scope(
             tuple(kept.values()), (*begun, replace(loop, count=const(trips - 1), body=again))

@@ -209,7 +209,7 @@ def test_the_first_iteration_brings_what_stays(machine: Accelerator) -> None:
     first, loop = kept.body
     assert isinstance(first, Scope)
     assert isinstance(loop, Loop)
-    assert [register.name for register in first.registers] == ["a_first0"]
+    assert first.registers == (A,)
     assert [node.instruction for node in first.body if isinstance(node, Call)] == [
         "load",
         "write",

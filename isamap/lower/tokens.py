@@ -223,9 +223,12 @@ class _Tokens:
                         if reached.get((unit, effect.unit), number + 1) <= number:
                             continue
                         same = owner is not None and owner == effect.owner
-                        if same and (settled or effect.settled):
-                            continue
-                        turns = owner.places if same and owner in declared and owner else 1
+                        inside = settled or effect.settled
+                        if same and inside and at == number:
+                            continue  # the loop that this slot is has seen to it
+                        turns = 1
+                        if same and not inside and owner in declared and owner:
+                            turns = owner.places
                         key = unit, effect.unit, turns
                         wanted[key] = max(wanted.get(key, -1), at)
             for (first, second, turns), at in wanted.items():

@@ -5,8 +5,7 @@ where they are put: weights that are stationary in an array, say, would be loade
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import count
+from dataclasses import dataclass, replace
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index, const, var
@@ -37,8 +36,7 @@ def unchanged_kept(lowered: LoweredKernel, accelerator: Accelerator) -> LoweredK
     """
     if accelerator.toolchain is not None and accelerator.queues is None:
         return lowered
-    entries = {entry.name: entry for entry in accelerator.entries}
-    kept = _Kept(entries, accelerator.queues == "tokens")
+    kept = _Kept({entry.name: entry for entry in accelerator.entries})
     return replace(lowered, prepare=kept.nodes(lowered.prepare), body=kept.nodes(lowered.body))
 
 
@@ -53,10 +51,6 @@ class _Uses:
 @dataclass(frozen=True, slots=True)
 class _Kept:
     entries: Mapping[str, Entry]
-    by_tokens: bool
-    numbers: Iterator[int] = field(default_factory=count)
-    once: set[str] = field(default_factory=set)
-    """Registers of first iterations alone: what they hold is not worth a place in a loop around."""
 
     def nodes(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         """Return nodes whose loops keep what does not change in them, inner ones first."""
@@ -84,8 +78,6 @@ class _Kept:
         if not kept:
             return loop
         begun = renamed(first, {loop.counter: const(0)})
-        if self.by_tokens:  # these tell by its registers what a loop inside has seen to
-            begun = self._apart(begun, f"first{next(self.numbers)}", {})
         again = renamed(rest, {loop.counter: var(loop.counter) + 1})
         return Scope(
             tuple(kept.values()), (*begun, replace(loop, count=const(trips - 1), body=again))
@@ -121,33 +113,6 @@ class _Kept:
                 rest.append(node)
         return tuple(first), tuple(rest)
 
-    def _apart(
-        self, nodes: Sequence[Node], suffix: str, others: Mapping[Register, Register]
-    ) -> tuple[Node, ...]:
-        """Return nodes whose scopes have registers of other names."""
-        found: list[Node] = []
-        for node in nodes:
-            match node:
-                case Scope(registers, body):
-                    own = {r: replace(r, name=f"{r.name}_{suffix}") for r in registers}
-                    self.once.update(r.name for r in own.values())
-                    inner = self._apart(body, suffix, {**others, **own})
-                    found.append(Scope(tuple(own.values()), inner))
-                case Loop(body=body):
-                    found.append(replace(node, body=self._apart(body, suffix, others)))
-                case Guard(conditions, body, otherwise):
-                    parts = (self._apart(one, suffix, others) for one in (body, otherwise))
-                    found.append(Guard(conditions, *parts))
-                case Call(operands=operands):
-                    places = tuple(
-                        (name, others.get(place, place) if isinstance(place, Register) else place)
-                        for name, place in operands
-                    )
-                    found.append(replace(node, operands=places))
-                case _:
-                    found.append(node)
-        return tuple(found)
-
     def _brought(
         self, call: Call, counter: str, uses: _Uses, kept: Mapping[str, Register]
     ) -> str | None:
@@ -163,8 +128,7 @@ class _Kept:
                 return None
         if any(counter in index.names for _, index in call.symbols):
             return None
-        is_worth = target is not None and target not in self.once and uses.writers[target] == 1
-        return target if is_worth else None
+        return target if target is not None and uses.writers[target] == 1 else None
 
     def _is_same(
         self, place: Operand, counter: str, uses: _Uses, kept: Mapping[str, Register]

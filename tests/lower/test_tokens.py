@@ -225,18 +225,14 @@ def test_interlocked_machines_have_no_tokens() -> None:
     assert not list(tokens(result.lowered.body))
 
 
-@examples(0.2)
-@given(st.data())
-def test_code_of_any_loops_and_places_is_free_of_races(data: st.DataObject) -> None:
-    m, n, k = (data.draw(st.integers(least, 50)) for least in (4, 33, 33))
+def check_product(m: int, n: int, k: int, loops: str, places: tuple[int, ...]) -> None:
+    """Simulate a product by a written schedule: races are faults, and so are wrong results."""
     text = f"""kernel mm {{ in A : s8[{m}, {k}]  in B : s8[{k}, {n}]  local C : s32[{m}, {n}]
       out Y : s8[{m}, {n}]
       C[i, j] += s32(A[i, k]) * s32(B[k, j])
       Y[i, j] = s8(C[i, j]) }}"""
     (one,) = parse_module(text).kernels
-    i, j, r = (data.draw(st.sampled_from(steps)) for steps in ([1, 3], [16, 32], [16, 32]))
-    loops = ", ".join([*data.draw(st.permutations([f"i/{i}", f"j/{j}"])), f"k/{r}"])
-    buffers = ", ".join(f"{name} {data.draw(st.integers(1, 3), name)}" for name in "ABC")
+    buffers = ", ".join(f"{name} {count}" for name, count in zip("ABC", places, strict=True))
     schedule = f"""schedule mm {{
       C {{
         instruction gemm(a = A[i, k], b = B[k, j])
@@ -251,6 +247,20 @@ def test_code_of_any_loops_and_places_is_free_of_races(data: st.DataObject) -> N
     found = simulate(result.lowered, MACHINE, arrays, kernel=result.mapped)
     wanted = arrays["A"].astype(np.int64) @ arrays["B"].astype(np.int64)
     assert (found.outputs["Y"] == wanted.astype(np.int8)).all()
+
+
+@examples(0.2)
+@given(st.data())
+def test_code_of_any_loops_and_places_is_free_of_races(data: st.DataObject) -> None:
+    m, n, k = (data.draw(st.integers(least, 50)) for least in (4, 33, 33))
+    i, j, r = (data.draw(st.sampled_from(steps)) for steps in ([1, 3], [16, 32], [16, 32]))
+    loops = ", ".join([*data.draw(st.permutations([f"i/{i}", f"j/{j}"])), f"k/{r}"])
+    check_product(m, n, k, loops, tuple(data.draw(st.integers(1, 3), name) for name in "ABC"))
+
+
+@pytest.mark.parametrize("places", [(1, 1, 1), (2, 1, 2)])
+def test_a_loop_waits_for_its_first_iteration_that_stands_apart(places: tuple[int, ...]) -> None:
+    check_product(4, 33, 33, "i/1, j/16, k/16", places)
 
 
 def test_a_machine_of_tokens_has_one_queue_for_each_instruction(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ class Operation:
     precedence: int | None = None
     commutative: bool = False
     associative: bool = False
+    idempotent: bool = False
     on_bool: bool = False
 
 
@@ -33,9 +34,9 @@ _TABLE = (
     Operation(">=", 2, "compare", 1),
     Operation("==", 2, "compare", 1, commutative=True),
     Operation("!=", 2, "compare", 1, commutative=True),
-    Operation("|", 2, "bits", 2, commutative=True, associative=True),
+    Operation("|", 2, "bits", 2, commutative=True, associative=True, idempotent=True),
     Operation("^", 2, "bits", 3, commutative=True, associative=True),
-    Operation("&", 2, "bits", 4, commutative=True, associative=True),
+    Operation("&", 2, "bits", 4, commutative=True, associative=True, idempotent=True),
     Operation("<<", 2, "integer", 5),
     Operation(">>", 2, "integer", 5),
     Operation("+", 2, "same", 6, commutative=True, associative=True),
@@ -46,8 +47,8 @@ _TABLE = (
     Operation("%", 2, "integer", 7),  # of the floor division: never negative for a positive divisor
     Operation("neg", 1, "same", 8),
     Operation("~", 1, "bits", 8),
-    Operation("min", 2, "same", commutative=True, associative=True, on_bool=True),
-    Operation("max", 2, "same", commutative=True, associative=True, on_bool=True),
+    Operation("min", 2, "same", commutative=True, associative=True, idempotent=True, on_bool=True),
+    Operation("max", 2, "same", commutative=True, associative=True, idempotent=True, on_bool=True),
     Operation("abs", 1, "same"),
     Operation("select", 3, "select"),
     Operation("cast", 1, "cast"),  # float to integer truncates; integers wrap; floats round to even

@@ -6,6 +6,7 @@ sets of the first cache, as those of a row do, 6.4 where they fall into 4 and 9.
 (``benchmarks/columns.py``).  Lines that are read take the same everywhere.
 """
 
+from collections import Counter
 from functools import lru_cache
 from math import gcd
 
@@ -68,11 +69,32 @@ def crowded(site: Site, size: int, depth: int, cache: Storage) -> float:
     way = cache.size // cache.ways
     moves = [(int(n), abs(stride) * size) for _, n, stride in site.loops[depth:] if stride]
     moves = [(count, step) for count, step in moves if count > 1]
+    if not moves:
+        return beside(site, size, cache)
     if not any(step >= site.run(depth) * size for _, step in moves):
         return 1.0
     starts = tuple(int(place) * size % way for place in site.places())
     lines = _touched(site.stretch * size, starts, tuple(moves), cache.line or LINE, way)
     return way / (lines * (cache.line or LINE))
+
+
+def beside(site: Site, size: int, cache: Storage) -> float:
+    """Return how many times its own lines of a cache a site takes in a single iteration.
+
+    Iterations that follow touch the same lines again, or those next to them, which hardware has
+    fetched ahead: they stay as long as no set has more of them than it holds.  Of more, each is
+    gone before its turn comes.
+    """
+    assert cache.size is not None
+    assert cache.ways is not None
+    line = cache.line or LINE
+    number = cache.size // cache.ways // line
+    each = range(max(1, round(site.stretch * size / line)))
+    lines = {int(place) * size // line + n for place in site.places() for n in each}
+    if len(lines) <= cache.ways:
+        return 1.0
+    sets = Counter(at % number for at in lines)
+    return number / len(sets) if max(sets.values()) > cache.ways else 1.0
 
 
 @lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import prod
 
 from isamap.hw.accelerator import LINE, Storage
-from isamap.lower.columns import crowded, leaving
+from isamap.lower.columns import beside, crowded, leaving
 from isamap.lower.traffic import Coming, Site, Traffic, lines_of, touched_elements
 from isamap.schedule.walk import unforeseen
 
@@ -98,15 +98,15 @@ class Reuse:
         again, until none of it is left where it fills all.
         """
         if capacity is None:
-            return self._asked(sites, depth, stays=False, into_cache=False)
+            return self._asked(sites, depth, False, None)
         is_first = self.first is not None and capacity == self.first.size
         sure, _ = self._reused(depth, sites, every, capacity * HELD, is_first)
         most, filled = self._reused(depth, sites, every, capacity, is_first)
         if sure == most:
-            return self._asked(sites, *sure)
+            return self._asked(sites, *sure, capacity)
         lost = min(max((filled / capacity - HELD) / (1 - HELD), 0.0), 1.0)
-        least = self._asked(sites, *most)
-        return least.times(1 - lost) + self._asked(sites, *sure).times(lost)
+        least = self._asked(sites, *most, capacity)
+        return least.times(1 - lost) + self._asked(sites, *sure, capacity).times(lost)
 
     def _reused(
         self,
@@ -132,7 +132,9 @@ class Reuse:
             depth -= 1
         inside = _beside_each_other(every, around[:depth])
         if len(inside) == len(sites):
-            return (depth, True), held
+            # Lines of few sets may push each other out within an iteration.
+            stays = not is_first or held > 0 or self._footprint(inside, depth, is_first) <= room
+            return (depth, stays), held
         wanted = self._footprint(inside, depth, is_first)
         return (depth, wanted <= room), max(held, wanted if wanted <= room else 0.0)
 
@@ -157,10 +159,14 @@ class Reuse:
         return total
 
     def _asked(
-        self, sites: Sequence[Site], depth: int, stays: bool, into_cache: bool = True
+        self, sites: Sequence[Site], depth: int, stays: bool, capacity: float | None
     ) -> Coming:
         """Return what sites ask for if what the loops from ``depth`` inwards touch comes once, and
-        ``stays`` there while loops around go on that do not move it."""
+        ``stays`` there while loops around go on that do not move it.
+
+        It comes into a cache of ``capacity``, into registers without.
+        """
+        into_cache = capacity is not None
         arrays: dict[str, list[Site]] = {}
         for site in sites:
             arrays.setdefault(site.array, []).append(site)
@@ -175,6 +181,7 @@ class Reuse:
             trips = prod(n for n, _ in outside)
             share = once[site.array] if into_cache else 1.0
             if into_cache:
+                share *= self._fetched(site, capacity)
                 # A line of which something else is touched before or after comes twice, unless
                 # the loop around goes on with what is left of it.
                 goes_on = depth - 1 if stays and len(outside) == depth and depth else depth
@@ -217,6 +224,13 @@ class Reuse:
         written = moved if site.written else 0.0
         waits = written / LINE * self._leaving(site) if written else 0.0
         return Traffic(moved, moved * unforeseen(length * size, beside), written, waits)
+
+    def _fetched(self, site: Site, capacity: float | None) -> float:
+        """Return how often each line comes that a site reads: twice where others push it out that
+        are fetched ahead with it."""
+        if self.first is None or capacity != self.first.size or site.written:
+            return 1.0
+        return 2.0 if beside(site, self.bytes[site.array], self.first) > 1.0 else 1.0
 
     def _leaving(self, site: Site) -> float:
         """Return the cycles for which each line that a site stores to waits for others to leave."""

@@ -1,7 +1,6 @@
 """What a statement can become by rewriting, and the contest for the best of that."""
 
 from dataclasses import dataclass, field
-from math import isclose
 
 from isamap.ir.nodes import Kernel, Statement
 from isamap.rewrite.rule import Rewriting
@@ -79,19 +78,20 @@ class Contest:
         return self.estimate * FURTHER if self.lighter else self.limit(candidate)
 
     def offer(self, candidate: Candidate, cycles: float, busy: float) -> None:
-        """Take a candidate if it is better, or one before it that costs and works the same in fewer
-        steps: that has the statements in the order in which they share rounds best.
+        """Take a candidate if it is better, or one before it that costs and works about the same in
+        fewer steps: that has the statements in the order in which they share rounds best.
         """
+        offer = cycles, busy, candidate
         fewer = [
             known
-            for before, worked, known in self.offered
-            if isclose(before, cycles) and isclose(worked, busy)
-            if len(known.rewritings) < len(candidate.rewritings)
+            for known in self.offered
+            if known[0] <= cycles * ALIKE and known[1] <= busy * ALIKE
+            if len(known[2].rewritings) < len(candidate.rewritings)
         ]
-        self.offered.append((cycles, busy, candidate))
+        self.offered.append(offer)
         lighter = self.lighter and cycles < self.reach(candidate) and busy * LIGHTER < self.busy
         if cycles < self.limit(candidate) or lighter:
-            self.estimate, self.busy, self.best = cycles, busy, next(iter(fewer), candidate)
+            self.estimate, self.busy, self.best = next(iter(fewer), offer)
 
     @property
     def second(self) -> Candidate | None:

@@ -44,5 +44,15 @@ def laws(kernel: Kernel, statement: Statement) -> tuple[Lemma, ...]:
     return tuple(equal(law, _claim(a, b), [(a, b)], model, finite) for law, a, b in found)
 
 
+def repeated(kernel: Kernel, statement: Statement) -> Lemma:
+    """Return the lemma that a term of a reduction may be taken more than once."""
+    operation = REDUCTION_OPERATIONS[statement.reduction]
+    assert OPERATIONS[operation].idempotent
+    x = Access("x", (), statement.target.dtype)
+    twice = Op(operation, (x, x), x.dtype)
+    finite = kernel.permissions.finite
+    return equal("idempotent", _claim(twice, x), [(twice, x)], "bits", finite)
+
+
 def _claim(a: Expr, b: Expr) -> str:
     return f"{print_expr(a)} = {print_expr(b)} for all {a.dtype}".replace("[]", "")

@@ -1,17 +1,18 @@
 """The rule that reduces in lanes: partial results side by side, and the end of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from math import prod
 
 from isamap.ir.index import Index, const, var
 from isamap.ir.nodes import Access, Expr, Kernel, Op, Statement
-from isamap.ir.operations import REDUCTION_OPERATIONS
+from isamap.ir.operations import OPERATIONS, REDUCTION_OPERATIONS
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import accesses, names, substitute_expr
 from isamap.rewrite.arithmetic import NoTermError
 from isamap.rewrite.build import Draft, extents, fresh, local, replaced
-from isamap.rewrite.laws import laws, may_reorder
+from isamap.rewrite.laws import laws, may_reorder, repeated
 from isamap.rewrite.rule import Rewriting, Rule
 from isamap.rewrite.shape import Shapes
 from isamap.solver.lemma import Lemma
@@ -37,24 +38,31 @@ def splitting(shapes: Shapes) -> Rule:
     so that the lanes of a register are reduced once for each result, not once for each of its
     instructions.  The same holds for every reduction whose operation is associative and
     commutative; sums and products of floats need the permission to reassociate.
+
+    What is left over and fills no register is reduced by an instruction that does so, if the
+    machine has one for as much, and not in a part of the lanes: whoever loads all of these would
+    wait until the part is in memory.  Where a term may count twice, the last lanes overlap those
+    before.
     """
 
     def rule(kernel: Kernel, number: int) -> Iterator[Rewriting]:
         statement = kernel.statements[number]
         if not may_reorder(kernel, statement):
             return
-        widths = _widths(shapes, statement)
+        widths, reduced = _widths(shapes, statement), _reduced(shapes, statement)
         for name in _neighbouring(statement):
             extent = extents(statement)[name].constant
-            for lanes in widths:
+            for width, lanes in widths:
                 if extent is not None and extent // lanes >= FEWEST:
-                    yield from _split(kernel, number, name, extent, lanes)
+                    left = _left(statement, extent, width, lanes, reduced)
+                    yield from _split(kernel, number, name, extent, lanes, left)
 
     return rule
 
 
-def _widths(shapes: Shapes, statement: Statement) -> tuple[int, ...]:
-    """Return how many results the machine's instructions combine at once, and more in flight."""
+def _widths(shapes: Shapes, statement: Statement) -> tuple[tuple[int, int], ...]:
+    """Return how many results the machine's instructions combine at once, each with the lanes that
+    are tried for it: as many, and more in flight."""
     operation = REDUCTION_OPERATIONS[statement.reduction]
     found: set[int] = set()
     for one in shapes.statements:
@@ -64,7 +72,45 @@ def _widths(shapes: Shapes, statement: Statement) -> tuple[int, ...]:
             kept = names(one.target)
             sizes = [v.extent.constant for v in one.variables if v.name in kept]
             found.add(prod(size or 0 for size in sizes))
-    return tuple(sorted({w * n for w in found if w > 1 for n in (1, IN_FLIGHT)}))
+    tried = {w * n: w for w in sorted(found, reverse=True) if w > 1 for n in (1, IN_FLIGHT)}
+    return tuple((tried[lanes], lanes) for lanes in sorted(tried))
+
+
+def _reduced(shapes: Shapes, statement: Statement) -> int:
+    """Return how many terms the machine's instructions reduce to one result at once, at most."""
+    most = 0
+    for one in shapes.statements:
+        if one.reduction == statement.reduction and one.target.dtype == statement.target.dtype:
+            kept = names(one.target)
+            sizes = [v.extent.constant for v in one.variables if v.name not in kept]
+            most = max(most, prod(size or 0 for size in sizes))
+    return most
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """So many neighbouring terms that are left over, and whether they go into the lanes."""
+
+    start: int
+    count: int
+    in_lanes: bool
+
+
+def _left(
+    statement: Statement, extent: int, width: int, lanes: int, reduced: int
+) -> tuple[_Left, ...]:
+    """Return what is left over of a reduction, where instructions combine ``width`` results."""
+    rest = extent % lanes
+    if not rest:
+        return ()
+    if OPERATIONS[REDUCTION_OPERATIONS[statement.reduction]].idempotent:
+        count = -(-rest // width) * width
+        return (_Left(extent - count, count, True),)
+    tail = rest % width
+    if not tail or tail > reduced:
+        return (_Left(extent - rest, rest, True),)
+    last = _Left(extent - tail, tail, False)
+    return (_Left(extent - rest, rest - tail, True), last) if tail < rest else (last,)
 
 
 def _neighbouring(statement: Statement) -> Iterator[str]:
@@ -78,7 +124,9 @@ def _neighbouring(statement: Statement) -> Iterator[str]:
             yield variable.name
 
 
-def _split(kernel: Kernel, number: int, name: str, extent: int, lanes: int) -> Iterator[Rewriting]:
+def _split(
+    kernel: Kernel, number: int, name: str, extent: int, lanes: int, left: Sequence[_Left]
+) -> Iterator[Rewriting]:
     statement = kernel.statements[number]
     target, reduction = statement.target, statement.reduction
     steps, rest = divmod(extent, lanes)
@@ -89,14 +137,19 @@ def _split(kernel: Kernel, number: int, name: str, extent: int, lanes: int) -> I
     parts = Access(buffer, (*map(var, kept), var(lane)), target.dtype)
     place = var(step) * lanes + var(lane)
     drafts = [_part(statement, parts, name, place, {lane: const(lanes), step: const(steps)})]
-    if rest:
-        left = var(lane) + steps * lanes
-        drafts.append(_part(statement, parts, name, left, {lane: const(rest)}))
+    ends: list[Draft] = []
+    for one in left:
+        at, added = var(lane) + one.start, {lane: const(one.count)}
+        own = drafts if one.in_lanes else ends
+        own.append(_part(statement, parts if one.in_lanes else target, name, at, added))
     inner = {v: sizes[v] for v in kept} | {lane: const(lanes)}
-    drafts.append(Draft(target, reduction, parts, inner))
+    drafts += [Draft(target, reduction, parts, inner), *ends]
     shape = (*(sizes[v] for v in kept), const(lanes))
     with suppress(NoTermError):
-        lemmas = (*laws(kernel, statement), _positions(name, extent, lanes))
+        again = any(one.start < steps * lanes for one in left)
+        once = () if not again else (repeated(kernel, statement),)
+        positions = _positions(name, extent, lanes, left, once=not again)
+        lemmas = (*laws(kernel, statement), *once, positions)
         more = f" and {rest} more" if rest else ""
         why = (
             "the kernel permits to reassociate"
@@ -129,10 +182,11 @@ def _part(
     return Draft(parts, statement.reduction, value, {**own, **added})
 
 
-def _positions(name: str, extent: int, lanes: int) -> Lemma:
+def _positions(name: str, extent: int, lanes: int, left: Sequence[_Left], once: bool) -> Lemma:
     """Return the lemma that each value of the split variable is one lane of one step, or left over.
 
     The one that the lanes and steps say: no two of them are the same value, and none is outside.
+    What is ``left`` over comes ``once``, too, or may be among them.
     """
     steps, rest = divmod(extent, lanes)
     whole = steps * lanes
@@ -144,14 +198,24 @@ def _positions(name: str, extent: int, lanes: int) -> Lemma:
     def place(lane: str, step: str) -> str:
         return f"(+ (* {lanes} {step}) {lane})"
 
+    def among(value: str, one: _Left) -> str:
+        return f"(and (<= {one.start} {value}) (< {value} {one.start + one.count}))"
+
     of_p = f"(mod p {lanes})", f"(div p {lanes})"
-    later = f"(and (<= {whole} p) (< p {whole + rest}))"
-    missed = f"(and (<= 0 p) (< p {extent}) (not (or {inside(*of_p)} {later})))"
+    later = [among("p", one) for one in left]
+    found = " ".join([inside(*of_p), *later])
+    missed = f"(and (<= 0 p) (< p {extent}) (not (or {found})))"
     both = f"{inside('l', 'o')} {inside('l2', 'o2')} (= {place('l', 'o')} {place('l2', 'o2')})"
-    twice = f"(and {both} (not (and (= l l2) (= o o2))))"
-    beyond = f"(and {inside('l', 'o')} (or (< {place('l', 'o')} 0) (>= {place('l', 'o')} {whole})))"
-    left = f"(and (<= 0 m) (< m {rest}) (>= (+ {whole} m) {extent}))"
-    lines.append(f"(assert (or {missed} {twice} {beyond} {left}))")
-    more = f", or one of the {rest} after them" if rest else ""
-    claim = f"each {name} below {extent} is one of {lanes} lanes of one of {steps} steps{more}"
+    twice = [f"(and {both} (not (and (= l l2) (= o o2))))"]
+    if once:
+        twice += [f"(and {among('p', one)} (< p {whole}))" for one in left]
+        twice += [f"(and {a} {b})" for n, a in enumerate(later) for b in later[:n]]
+    beyond = [
+        f"(and {inside('l', 'o')} (or (< {place('l', 'o')} 0) (>= {place('l', 'o')} {whole})))"
+    ]
+    beyond += [f"(and {among('m', one)} (or (< m 0) (>= m {extent})))" for one in left]
+    lines.append(f"(assert (or {' '.join((missed, *twice, *beyond))}))")
+    more = f", or one of the {rest} after them" if once else f", or one of the last {left[0].count}"
+    end = more if rest else ""
+    claim = f"each {name} below {extent} is one of {lanes} lanes of one of {steps} steps{end}"
     return Lemma("positions", claim, "\n".join(lines) + "\n")

@@ -83,8 +83,9 @@ def pack_reused(
     """Pack operands whose fragments are so much cheaper then that it pays for the copies.
 
     Rows that lie as they are given may have to be woven together for each fragment that a block
-    loads; packed, they are woven once.  What would have to be transposed in each call is left: a
-    product of 96 x 512 x 300 in f32 that did so took 1.29 times as long as one along its rows.
+    loads; packed, they are woven once.  What would have to be transposed in each call is left,
+    unless :data:`PASSES` blocks read it: a product of 96 x 512 x 300 in f32 that did so for 32 took
+    1.29 times as long as one along its rows.
     """
     result = list(chosen)
     blocks = prod(-(-shape.extents[v] // (block[v] * shape.tile[v])) for v in shape.extents)
@@ -96,7 +97,8 @@ def pack_reused(
         if before is None or after is None:
             continue
         own = [n for n, (name, _) in enumerate(found) if name == operand]
-        if any(_rows(shape, treatments, operand, found[n][1], kinds[0]) > WOVEN for n in own):
+        rows = max(_rows(shape, treatments, operand, found[n][1], kinds[0]) for n in own)
+        if rows > WOVEN and any(_blocks_beside(shape, block, found[n][1]) < PASSES for n in own):
             continue
         saved = before - after
         copied = sum(
@@ -108,6 +110,12 @@ def pack_reused(
             for n in own:
                 result[n] = "packed"
     return result
+
+
+def _blocks_beside(shape: Shape, block: Dict[str, int], access: Access) -> int:
+    """Return how many blocks read the same elements of an access."""
+    others = [v for v in shape.outputs if v not in access.names]
+    return prod(-(-shape.extents[v] // (block[v] * shape.tile[v])) for v in others)
 
 
 def treated_otherwise(

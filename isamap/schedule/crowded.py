@@ -84,8 +84,8 @@ def crowding(
             factor = abs(numeric(reference.offset.coefficient(v), ASSUMED_EXTENT))
             steps[v] = factor * shape.tile[v] * access.dtype.bytes
         inner = [v for v in moving if v in steps]
-        # Of results the next lines are fetched ahead while a block is stored, however long it is.
-        if inner and min(steps[v] for v in inner) < line + (along is not None):
+        # The next lines are fetched ahead while a block has the ones before.
+        if inner and min(steps[v] for v in inner) <= line:
             outer = tuple((v, s) for v, s in steps.items() if v in shape.outputs and v not in inner)
             # Rows of any other pitch spread over the sets.
             if any(gcd(step, way) >= ALIASED * line for _, step in outer):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from isamap.hw.accelerator import Storage
-from isamap.lower.columns import BESIDE, LEAVING, crowded, first_cache, leaving
+from isamap.lower.columns import BESIDE, LEAVING, beside, crowded, first_cache, leaving
 from isamap.lower.traffic import Site
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
@@ -147,3 +147,37 @@ def test_a_chain_has_the_loops_that_suit_all_of_it() -> None:
     assert [own.within for own in schedule.statements] == [None, 0, 0]
     steps = {level.variable: level.step for level in schedule.statements[0].levels}
     assert steps["r"] == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "pitch", "times"),
+    [
+        (12, 4096, 1),  # as many as a set has ways
+        (13, 4096, 64),
+        (16, 2048, 1),  # half of them in each of two sets
+        (26, 2048, 32),
+        (40, 4160, 1),  # one after the other in all sets
+    ],
+)
+def test_rows_side_by_side_push_each_other_out_of_few_sets(
+    cache: Storage, rows: int, pitch: int, times: int
+) -> None:
+    step = pitch // 4
+    gathered = Site("A", (("k", 256.0, 1),), {0}, rows, (rows - 1) * step + 1, 1)
+    assert beside(gathered, 4, cache) == times
+    block = Site("A", (("k", 16.0, 16),), {n * step for n in range(rows)}, 16, 16, 16)
+    assert beside(block, 4, cache) == times
+
+
+def test_columns_are_not_gathered_from_rows_that_lie_in_one_set() -> None:
+    """Elements of sixteen rows 16 KiB apart, gathered for each k, come from the second cache each
+    time; in sums over the columns, in lanes, every line comes once."""
+    text = (
+        "kernel p { in A : f32[1024, 4096]  in B : f32[4096, 8]  out C : f32[1024, 8]"
+        "  C[m, n] += A[m, k] * B[k, n] }"
+    )
+    machine = load_hardware("x86_avx512_zen4")
+    found = map_kernel(parse_module(text).kernels[0], machine, Options(prove=False))
+    own = found.schedule.statements[0]
+    assert {v for v, tile in own.mapping.tile.items() if tile > 1} == {"k_lane"}
+    assert own.operands == ("direct", "packed")  # transposed once, for 342 blocks of rows

@@ -42,6 +42,18 @@ def test_a_block_of_aliasing_rows_fits_the_sets(depth: int, most: int) -> None:
     assert step == most
 
 
+@pytest.mark.parametrize(("depth", "few"), [(1024, True), (1040, False)])
+def test_lines_that_come_once_are_fetched_ahead_into_sets_with_room(depth: int, few: bool) -> None:
+    text = (
+        f"kernel gemv {{ in A : f32[96, {depth}]  in X : f32[{depth}]  out Y : f32[96]"
+        "  Y[m] += A[m, k] * X[k] }"
+    )
+    machine = load_hardware("x86_avx512_zen4")
+    schedule = map_kernel(parse_module(text).kernels[0], machine, Options(prove=False)).schedule
+    (step,) = [level.step for level in schedule.statements[0].levels if level.variable == "m"]
+    assert step <= 8 if few else step > 8
+
+
 def test_rows_that_do_not_alias_fill_the_registers() -> None:
     machine = load_hardware("x86_avx512")
     schedule = map_kernel(gemm(512, 1760), machine, Options()).schedule

@@ -35,8 +35,37 @@ def test_a_reduction_becomes_lanes_of_steps_what_is_left_over_and_the_end() -> N
     (only,) = split(text)
     assert only == [
         "S_parts[r, c_lane] += X[r, c_lane + 16*c_step]",
-        "S_parts[r, c_lane2] += X[r, c_lane2 + 32]",
         "S[r] += S_parts[r, c_lane]",
+        "S[r] += X[r, c_lane2 + 32]",
+    ]
+
+
+def test_of_what_is_left_over_whole_registers_go_into_lanes() -> None:
+    text = "kernel k { in X : f32[3, 165]  out S : f32[3]  S[r] += X[r, c] }"
+    assert split(text)[1] == [
+        "S_parts[r, c_lane] += X[r, c_lane + 64*c_step]",
+        "S_parts[r, c_lane2] += X[r, c_lane2 + 128]",  # 32 of them
+        "S[r] += S_parts[r, c_lane]",
+        "S[r] += X[r, c_lane3 + 160]",
+    ]
+
+
+def test_what_no_instruction_reduces_goes_into_a_part_of_the_lanes() -> None:
+    text = "kernel k { in X : s16[3, 100]  out S : s16[3]  S[r] += X[r, c] }"
+    assert split(text)[0] == [
+        "S_parts[r, c_lane] += X[r, c_lane + 32*c_step]",
+        "S_parts[r, c_lane2] += X[r, c_lane2 + 96]",
+        "S[r] += S_parts[r, c_lane]",
+    ]
+
+
+def test_terms_that_may_count_twice_overlap_those_before() -> None:
+    text = "kernel k { in X : f32[3, 37]  out S : f32[3]  S[r] max= X[r, c] }"
+    (only,) = split(text)
+    assert only == [
+        "S_parts[r, c_lane] max= X[r, c_lane + 16*c_step]",
+        "S_parts[r, c_lane] max= X[r, c_lane + 21]",
+        "S[r] max= S_parts[r, c_lane]",
     ]
 
 

@@ -1,6 +1,7 @@
 """The first choice: for each statement the mapping whose first schedule is estimated fastest."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ from isamap.lower.alternative import Alternative, by_preference
 from isamap.lower.alternatives import alternatives
 from isamap.lower.cost import LIGHTER, Estimate
 from isamap.lower.fuse import Fused, check_lowerable, fuse
+from isamap.lower.joining import joining
 from isamap.lower.judge import Judge
 from isamap.lower.next_round import with_next_round
 from isamap.lower.nodes import LoweredKernel
@@ -94,6 +96,7 @@ def choose(
         # Of two about equal ones caches are more in the way of that which asks much more of them.
         lighter = its.cycles < mine.cycles and its.cached * LIGHTER < mine.cached
         best = other if its.beats(mine) or lighter else best
+    best = _joined(kernel, judge, best)
     fused = Fused(best.schedule, best.lowered, best.estimate)
     rivals = tuple(_rivals(found) for found in ruled)
     fused = with_next_round(refined(fused, kernel, judge, rivals), kernel, judge)
@@ -170,6 +173,18 @@ def _together(
     """Return the preferred alternative of each statement, joined where that pays."""
     whole = fuse(kernel, judge, _preferred(considered))
     return Choice(whole.schedule, whole.lowered, whole.estimate, tuple(considered))
+
+
+def _joined(kernel: Kernel, judge: Judge, best: Choice) -> Choice:
+    """Return a choice in which more statements go along in rounds, or as it is."""
+    for number, other in joining(kernel, judge, best.schedule, best.alternatives):
+        considered = list(best.alternatives)
+        considered[number] = (other,)
+        with suppress(ScheduleError):
+            found = _together(kernel, judge, considered)
+            if found.estimate.beats(best.estimate):
+                return replace(found, alternatives=best.alternatives)
+    return best
 
 
 def _preferred(considered: Sequence[tuple[Alternative, ...]]) -> Schedule:

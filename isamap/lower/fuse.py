@@ -322,15 +322,21 @@ def _together(
             found.append(trial)
         return found
 
+    def is_whole(at: int, count: int, most: int) -> bool:
+        """Return whether the first and so many more, of ``most``, may make a group: all that write
+        one buffer, the last of them with something that one before touches."""
+        last = at + count
+        if count < most and targets[roots[last]] == targets[roots[last + 1]]:
+            return False
+        # Rounds of what has nothing in common keep it from those of others.
+        return bool(touched[roots[last]] & frozenset().union(*(touched[n] for n in roots[at:last])))
+
     at = 0
     while at < len(roots):
         grown = best
         joined = trials(best.schedule, at, None)
-        for last, trial in enumerate(joined, at + 1):
-            if last < at + len(joined) and targets[roots[last]] == targets[roots[last + 1]]:
-                continue
-            # Rounds of what has nothing in common keep it from those of others.
-            if not touched[roots[last]] & frozenset().union(*(touched[n] for n in roots[at:last])):
+        for count, trial in enumerate(joined, 1):
+            if not is_whole(at, count, len(joined)):
                 continue
             try:
                 found = lowered(trial)
@@ -341,14 +347,19 @@ def _together(
         count = len(grown.schedule.companions(roots[at]))
         for length in _lengths(grown.schedule, roots[at], judge.threads) if count else ():
             others = trials(best.schedule, at, length)
-            if len(others) < count:
-                continue
-            with suppress(ScheduleError):
-                found = lowered(others[count - 1])
-                is_longer = length > grown.schedule.statements[roots[at]].levels[0].step
-                least = found.estimate.times(GAIN if is_longer else 1.0)
-                if least.is_below(grown.estimate):
-                    grown = found
+            for more, trial in enumerate(others[count - 1 :], count):
+                if not is_whole(at, more, len(others)):
+                    continue
+                before = grown
+                with suppress(ScheduleError):
+                    found = lowered(trial)
+                    is_longer = length > grown.schedule.statements[roots[at]].levels[0].step
+                    least = found.estimate.times(GAIN if is_longer else 1.0)
+                    if least.is_below(grown.estimate):
+                        grown = found
+                # With these rounds those that follow may gain by them, too.
+                if grown is before:
+                    break
         best = grown
         at += 1 + len(best.schedule.companions(roots[at]))
     return best

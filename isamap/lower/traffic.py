@@ -99,9 +99,14 @@ class Site:
         return [offset + n * apart for offset in self.offsets for n in range(rows)]
 
     def _together(self) -> tuple[int, int]:
-        """Elements next to each other in one iteration of all loops, and the gaps after such."""
+        """Elements next to each other in one iteration of all loops, and the gaps after such.
+
+        Where what lies between is no longer than a stretch, such as the end of a row, another site
+        has it, or it lies in the same lines.
+        """
         places = sorted(self.offsets)
-        gaps = [n for n, (low, high) in enumerate(pairwise(places)) if high - low > self.stretch]
+        far = 2 * self.stretch
+        gaps = [n for n, (low, high) in enumerate(pairwise(places)) if high - low > far]
         return self.stretch + places[gaps[0] if gaps else -1] - places[0], len(gaps)
 
     def run(self, depth: int) -> float:

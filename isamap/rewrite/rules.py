@@ -12,6 +12,8 @@ from isamap.rewrite.inverse import NAME as BY_INVERSE
 from isamap.rewrite.inverse import by_inverse
 from isamap.rewrite.limits import NAME as LIMITS
 from isamap.rewrite.limits import move_limits
+from isamap.rewrite.multiplier import NAME as BY_MULTIPLIER
+from isamap.rewrite.multiplier import by_multiplier
 from isamap.rewrite.narrow import narrow_arithmetic
 from isamap.rewrite.narrow_copies import narrow_copies
 from isamap.rewrite.narrow_factors import narrow_factors
@@ -53,6 +55,7 @@ RULES: tuple[Named, ...] = (
     ("reciprocal", reciprocal),
     (BY_INVERSE, by_inverse),
     (BY_SHIFT, by_shift),
+    (BY_MULTIPLIER, by_multiplier),
     (BY_EXP, sigmoid_by_exp),
     *SPELLED,
     (LIMITS, move_limits),

@@ -4,16 +4,22 @@ from pathlib import Path
 
 from isamap.cli.output import check_file, check_folder, write_text
 from isamap.diagnostics import ArgumentsError, ToolError, fail
+from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.pipeline.result import Result
 
 
 def check_emit(path: Path, machine: Accelerator) -> None:
     """Raise what :func:`write_c` would, as far as it is known before anything is mapped."""
+    check_code(machine)
+    check_path(path)
+
+
+def check_code(machine: Accelerator) -> None:
+    """Raise ToolError where it is known of a machine that there will be no C."""
     if machine.toolchain is None:
         why = f"the description of '{machine.name}' names no toolchain"
         raise ToolError(fail("E741", f"there is no C to write: {why}"))
-    check_path(path)
 
 
 def check_path(path: Path) -> None:
@@ -44,8 +50,14 @@ def write_c(result: Result, path: Path) -> None:
     Raises ToolError where the description makes no C, ArgumentsError where nothing can be
     written.
     """
-    if result.source is None:
-        raise ToolError(fail("E741", f"there is no C to write: {result.no_c}"))
-    texts = (result.source.text, result.source.header)
+    source = written_code(result)
+    texts = (source.text, source.header)
     # A file has the C alone.
     write_text(dict(zip(emitted_files(path, result.kernel.name), texts, strict=False)))
+
+
+def written_code(result: Result) -> CSource:
+    """Return the C of a mapped kernel; ToolError where the description makes none."""
+    if result.source is None:
+        raise ToolError(fail("E741", f"there is no C to write: {result.no_c}"))
+    return result.source

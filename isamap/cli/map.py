@@ -8,6 +8,7 @@ import click
 
 from isamap.cli.options import kernel_options, run_options, search_options
 from isamap.cli.progress import progress
+from isamap.cli.stages import STAGES, Stage, stage_text
 from isamap_search.budget import Budget
 
 if TYPE_CHECKING:  # commands import what they need
@@ -29,6 +30,7 @@ Examples
   isamap map mm.ir --hw native --tune 1m --save-schedule mm.schedule
   isamap map mm.ir --hw native --schedule mm.schedule
   isamap map mm.ir --hw mine.yaml --trust --json | jq .estimate
+  isamap map mm.ir --hw gemm16 --print lowered
 """
 
 
@@ -47,6 +49,14 @@ Examples
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Write the chosen schedule to FILE, for --schedule.",
+)
+@click.option(
+    "--print",
+    "stage",
+    type=click.Choice(STAGES),
+    help="Print what a stage hands on instead of the report, and run nothing: the kernel as "
+    "rewritings leave it, the schedule, the lowered kernel (loops, registers and calls of "
+    "instructions), or the C.",
 )
 @run_options
 @click.option(
@@ -72,6 +82,7 @@ def command(
     trust: bool,
     emit: Path | None,
     save: Path | None,
+    stage: Stage | None,
     written: Path | None,
     tune: Budget | None,
     seed: int,
@@ -91,16 +102,18 @@ def command(
     as_json: bool,
 ) -> int:
     """Run the path and print its report; return the exit code."""
-    from isamap.cli.emit import check_emit, emitted_files, write_c
+    from isamap.cli.emit import check_code, check_emit, emitted_files, write_c
     from isamap.cli.output import check_apart, check_file, write_text
-    from isamap.cli.text import report_lines
-    from isamap.diagnostics import fail
-    from isamap.pipeline.facts import report_facts
+    from isamap.pipeline.mapped import map_kernel
     from isamap.pipeline.options import Clock, Options
     from isamap.pipeline.report import make_report
+    from isamap.pipeline.result import exit_code
     from isamap.pipeline.schedule_text import schedule_text
     from isamap.pipeline.source import files_read, load_hardware, load_kernel, load_schedule
 
+    if stage and (as_json or everything):
+        other = "--json" if as_json else "--all"
+        raise click.UsageError(f"--print {stage} prints no report: {other} contradicts it")
     search = search_options(tune, records, forget, objectives, sampler, study, storage, log)
     options = Options(
         threads,
@@ -126,17 +139,43 @@ def command(
         check_apart(outputs, () if written is None else (written,))  # a schedule may be renewed
         if emit:
             check_emit(emit, machine)
-        report = make_report(kernel, machine, options, clock)
+        if stage == "code":
+            check_code(machine)
+        report = None
+        if stage is None:
+            report = make_report(kernel, machine, options, clock)
+        result = report.result if report else map_kernel(kernel, machine, options, tell)
     if emit:
-        write_c(report.result, emit)
+        write_c(result, emit)
     if save:
-        write_text({save: schedule_text(report.result)})
+        write_text({save: schedule_text(result)})
+    if stage is not None:
+        click.echo(stage_text(result, stage), nl=False)
+    elif report is not None:
+        _print_report(report, everything, as_json)
+    for warning in result.tuning.warnings if result.tuning else ():
+        click.echo(warning.render(), err=True)
+    if report is None:
+        return exit_code(result)
+    _print_faults(report)
+    return report.exit_code
+
+
+def _print_report(report: "Report", everything: bool, as_json: bool) -> None:
     if as_json:
+        from isamap.pipeline.facts import report_facts
+
         click.echo(json.dumps(report_facts(report), indent=2))
     else:
+        from isamap.cli.text import report_lines
+
         click.echo("\n".join(report_lines(report, everything)))
-    for warning in report.result.tuning.warnings if report.result.tuning else ():
-        click.echo(warning.render(), err=True)
+
+
+def _print_faults(report: "Report") -> None:
+    """Print on stderr what went wrong when a mapped kernel was run, checked and proved."""
+    from isamap.diagnostics import fail
+
     if report.fault is not None:
         click.echo(str(report.fault), err=True)
     if report.check and not report.check.ok:
@@ -145,7 +184,6 @@ def command(
     if report.certificate and report.certificate.verdict == "refuted":
         text = "a claim about the mapping or its code is refuted; 'isamap prove' tells which"
         click.echo(fail("E762", text).render(), err=True)
-    return report.exit_code
 
 
 def _known(report: "Report") -> str | None:

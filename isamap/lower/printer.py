@@ -1,6 +1,6 @@
 """A lowered kernel as text for people and golden files; the same input gives the same text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import assert_never
 
@@ -25,9 +25,16 @@ from isamap.lower.nodes import (
 
 _INDENT = "  "
 
+_WIDE = 100
+"""Characters of a line, without its indentation, from which on its parts have lines of their own.
+
+(A body of many tiles declares hundreds of registers.)
+"""
+
 
 def print_lowered(lowered: LoweredKernel) -> str:
-    """Return the text of a lowered kernel, a line for each node, bodies indented."""
+    """Return the text of a lowered kernel: a line for each node, more for long ones; bodies
+    indented."""
     lines = [f"lowered {lowered.name}({', '.join(lowered.symbols)}) {{"]
     lines += [_INDENT + _array(array) for array in lowered.arrays]
     lines += [f"{_INDENT}{name} lies in {place}" for name, place in lowered.lent]
@@ -74,7 +81,7 @@ def _node(node: Node) -> Iterator[str]:
             yield from _indented(body)
             yield "}"
         case Copy():
-            yield _copy(node)
+            yield from _copy(node)
         case Token():
             yield _token(node)
         case Setting(state, value, slot):
@@ -96,8 +103,21 @@ def _registers(registers: tuple[Register, ...]) -> Iterator[str]:
         registers, key=lambda r: (r.storage, r.dtype.name, r.shape)
     ):
         extents = ", ".join(map(str, shape))
-        named = (_register(r) for r in same)
-        yield f"{', '.join(named)} : {dtype}[{extents}] @ {storage}"
+        *others, last = (_register(r) for r in same)
+        parts = [*(f"{one}," for one in others), f"{last} : {dtype}[{extents}] @ {storage}"]
+        yield from _filled(parts)
+
+
+def _filled(parts: Iterable[str]) -> Iterator[str]:
+    """Yield lines that parts fill; those after the first are indented."""
+    line = ""
+    for part in parts:
+        if line and len(line) + len(part) >= _WIDE:
+            yield line
+            line = _INDENT + part
+        else:
+            line = f"{line} {part}" if line else part
+    yield line
 
 
 def _register(register: Register) -> str:
@@ -134,18 +154,23 @@ def _operand(place: Operand) -> str:
             assert_never(place)
 
 
-def _copy(copy: Copy) -> str:
+def _copy(copy: Copy) -> Iterator[str]:
     box = ", ".join(f"{name} in 0..{_bound(count)}" for name, count in copy.counters)
     target = f"{copy.target}[{copy.target_offset}]"
     fill = f"{copy.fill.dtype}({copy.fill.text})" if copy.fill is not None else ""
     source = f"{copy.source}[{copy.source_offset}]" if copy.source is not None else fill
-    text = f"copy {target} = {source}"
+    parts = [f"copy {target} = {source}"]
     if box:
-        text += f" for {box}"
+        parts.append(f"for {box}")
     if copy.conditions:
-        text += f" where {_conditions(copy.conditions)}"
-        text += f" else {fill}" if fill else ""
-    return text
+        otherwise = f" else {fill}" if fill else ""
+        parts.append(f"where {_conditions(copy.conditions)}{otherwise}")
+    text = " ".join(parts)
+    if len(text) <= _WIDE:
+        yield text
+        return
+    yield parts[0]
+    yield from (_INDENT + part for part in parts[1:])
 
 
 def _conditions(conditions: tuple[Index, ...]) -> str:

@@ -327,8 +327,12 @@ class Report:
             return 4
         if self.certificate and self.certificate.verdict == "refuted":
             return 4
-        tuning = self.result.tuning
-        return 130 if tuning and tuning.interrupted else 0
+        return exit_code(self.result)
+
+
+def exit_code(result: Result) -> int:
+    """Return that of a kernel that is mapped and not run: 0, or 130 if tuning was interrupted."""
+    return 130 if result.tuning and result.tuning.interrupted else 0
 
 
 def uses(schedule: Schedule, instruction: str) -> bool:

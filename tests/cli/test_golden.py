@@ -14,6 +14,7 @@ CASES = {
     "map": ["map", "mm.ir", "--hw", "toy.yaml"],
     "map_two_statements": ["map", "two.ir", "--hw", "toy.yaml", "--set", "N=20", "--all"],
     "map_rewritten": ["map", "chain.ir", "--hw", "gemm16"],
+    "print_lowered": ["map", "two.ir", "--hw", "toy.yaml", "--set", "N=20", "--print", "lowered"],
     "prove": ["prove", "mm.ir", "--hw", "toy.yaml", "--all"],
     "match": ["match", "mm.ir", "--hw", "toy.yaml", "--all"],
     "nothing_maps": ["map", "exp.ir", "--hw", "toy.yaml"],

@@ -14,6 +14,7 @@ from isamap.ir.printer import print_statement
 from isamap.mapping.matching import Enumeration
 from isamap.pipeline.offered import Offered
 from isamap.pipeline.result import Report, Result, StatementResult
+from isamap.pipeline.schedule_text import kernel_lines
 from isamap.pipeline.sequences import Sequences
 from isamap.pipeline.sizes import iterations
 from isamap.rewrite.rule import Rewriting
@@ -137,9 +138,11 @@ def _left_out(statement: StatementResult) -> list[str]:
 
 
 def schedule_lines(result: Result, sequences: Sequences | None = None) -> list[str]:
-    """Return the schedule of each statement."""
+    """Return what becomes of the statements, as it is written, and the schedule of each."""
     sequences = sequences or Sequences(result.mapped, result.accelerator)
     lines = [click.style("schedule", bold=True)]
+    for line in kernel_lines(result):
+        lines += wrap(line, "  ", "    ")
     names = [statement.name for statement in result.statements]
     for name, schedule in zip(names, result.schedule.statements, strict=True):
         if schedule.within is not None:

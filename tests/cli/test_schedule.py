@@ -22,6 +22,19 @@ def test_a_saved_schedule_is_taken(isamap: "Run", matmul: Path, tmp_path: Path) 
     assert again.json["statements"][0]["why"] == f"as {saved}:5:5 says"
 
 
+def test_the_report_has_the_lines_that_a_written_schedule_needs(
+    isamap: "Run", tmp_path: Path
+) -> None:
+    chain, own = TOY.parent / "chain.ir", tmp_path / "own.schedule"
+    first = isamap("map", chain, "--hw", "gemm16")
+    told = first.out.split("\nschedule\n")[1].split("\n  Y_1: ")[0]
+    assert told.split("\n") == ["  rewrite insert-identity of S", "  rewrite contract of Y"]
+    own.write_text(f"schedule chain {{\n{told}\n}}\n", encoding="utf-8")
+    again = isamap("map", chain, "--hw", "gemm16", "--schedule", own)
+    assert "Y_1[j, l] += B[j, k] * C[k, l]" in again.out
+    assert again.out.split("\nschedule\n")[1] == first.out.split("\nschedule\n")[1]
+
+
 def test_what_a_search_found_is_had_again(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
     saved, log = tmp_path / "mm.schedule", tmp_path / "mm.log"
     tuned = isamap(

@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
+from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from isamap.cli.options import machine_options, measure_options
 from isamap.cli.progress import progress
-from isamap.cli.tables import short, table, wrap
+from isamap.cli.tables import listed, short, table, wrap
 
 if TYPE_CHECKING:
     from isamap.hw.accelerator import Accelerator
@@ -116,7 +117,30 @@ def _kernel_lines(one: "Measured") -> list[str]:
         rows.append((bound, short(found.estimate), short(found.measured), times, told))
     headings = ("bound", "estimate", "measured", "est./meas.", "unlike the first schedule")
     lines = [*wrap(text, "", "    "), *table(headings, rows, frozenset(range(4)))]
-    return [*lines, *wrap(_said(one.predictions), "    ")]
+    for text in (_left_out(one), _apart(one), _said(one.predictions)):
+        lines += wrap(text, "    ")
+    return lines
+
+
+def _left_out(one: "Measured") -> str:
+    """Return what the estimates of a simulated kernel have nothing of."""
+    found = dict.fromkeys(word for p in one.predictions for word in p.left_out)
+    return f"estimates without {listed(tuple(found))}, which take no simulated time" * bool(found)
+
+
+def _apart(one: "Measured") -> str:
+    """Return how far the samples lie apart of which each measurement is the median."""
+    many = [row.samples for row in one.rows if len(row.samples) > 1]
+    if not many:
+        return ""
+    quarters = [quantiles(own, method="inclusive") for own in many]
+    widths = [(high - low) / middle for low, middle, high in quarters]
+    slowest = max(max(own) / median(own) for own in many)
+    return (
+        f"{min(map(len, many))} samples of each, by turns: the middle half of them within "
+        f"{median(widths):.1%} of the median ({max(widths):.1%} at most), the slowest "
+        f"{slowest:.3g} times the median"
+    )
 
 
 def _said(predictions: "list[Prediction] | tuple[Prediction, ...]") -> str:
@@ -152,6 +176,7 @@ def _document(machine: "Accelerator", found: "list[Measured]") -> dict[str, Any]
                     {
                         "changes": list(row.changes),
                         "failed": row.prediction is None,
+                        "samples": list(row.samples),
                         **(asdict(row.prediction) if row.prediction else {}),
                     }
                     for row in one.rows

@@ -1,7 +1,7 @@
 """Text for people: tables and numbers within 80 columns."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -53,6 +53,24 @@ def short(number: float) -> str:
             scaled = number / (limit / 1e3)
             return f"{scaled:.3g}{unit}"
     return f"{number:.1e}"
+
+
+def repeats(samples: Sequence[float], text: Callable[[float], str]) -> str:
+    """Return how many samples a number is the median of and how far they lie apart, each written
+    by ``text``: ``the median of 5 samples from 318 us to 340 us``.
+    """
+    least, most = text(min(samples)), text(max(samples))
+    if len(samples) == 1:
+        return "one sample"
+    if least == most:
+        return f"the same in {len(samples)} samples"
+    return f"the median of {len(samples)} samples from {least} to {most}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as they are said: ``a``, ``a and b``, ``a, b and c``."""
+    *others, last = words or ("",)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def size(count: int) -> str:

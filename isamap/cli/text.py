@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from isamap.cli.mappings import Tried, mapping_lines
-from isamap.cli.tables import duration, short, size, wrap
+from isamap.cli.tables import duration, listed, repeats, short, size, wrap
 from isamap.cli.tuned import tuning_lines
 from isamap.cli.verdicts import short_text
 from isamap.hw.accelerator import Accelerator
@@ -197,6 +197,8 @@ def _estimate_lines(report: Report) -> list[str]:
         f"estimate  {short(estimate.cycles)} cycles{_cores(result.threads) * shared}, "
         f"{duration(seconds)} at {gigahertz:.3g} GHz, bound by {estimate.bound_by}"
     )
+    if copies := estimate.parts.get("copies", 0.0):
+        text += f", with {short(copies)} for copies"
     if result.symbols:
         text += f", for {_sizes(result.symbols)}"
     return wrap(text, "", " " * 10)
@@ -270,7 +272,8 @@ def _run_text(report: Report) -> str:
             rate = iterations(kernel, execution.symbols or {}) / execution.seconds
             return (
                 f"compiled with {execution.compiler}, ran natively{sizes} in "
-                f"{duration(execution.seconds)} ({short(rate)} iterations/s)"
+                f"{duration(execution.seconds)}, {repeats(execution.samples, duration)} "
+                f"({short(rate)} iterations/s)"
             )
         case "program":
             return f"compiled with {execution.compiler}, ran as a program{sizes}"
@@ -278,7 +281,8 @@ def _run_text(report: Report) -> str:
             assert execution.cycles is not None
             return (
                 f"compiled with {execution.compiler}, ran by the description's measuring "
-                f"command{sizes}: {short(execution.cycles)} cycles"
+                f"command{sizes}: {short(execution.cycles)} cycles, "
+                f"{repeats(execution.samples, short)}"
             )
         case "simulated":
             cycles = "" if execution.cycles is None else f", {short(execution.cycles)} cycles"
@@ -298,7 +302,11 @@ def _predicted_lines(report: Report) -> list[str]:
     if report.execution.way == "native":
         at = f" at {float(report.result.accelerator.clock) / 1e9:.3g} GHz"
     times = found.estimate / found.measured
-    text = f"predicted {short(found.estimate)} cycles, {times:.3g} times the "
+    text = f"predicted {short(found.estimate)} cycles"
+    if found.left_out:
+        text += f" without {listed(found.left_out)}, which take no simulated time"
+        text += f" ({short(found.whole)} with them)"
+    text += f", {times:.3g} times the "
     text += f"{short(found.measured)} {word}{at}"
     if found.bound is not None:
         reached = found.bound / found.measured

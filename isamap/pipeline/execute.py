@@ -96,19 +96,20 @@ def _native(
         start = perf_counter()
         outputs = _outcome(result, worker.run(loaded, arrays, symbols, threads))
         elapsed = perf_counter() - start
-        seconds = None
+        taken: tuple[float, ...] = ()
         if timed:
             repeats = max(1, min(_REPEATS, int(_TIMED_SECONDS / elapsed)))
             samples = worker.time([loaded], arrays, symbols, threads, repeats=repeats)
             if isinstance(samples, Crash):
                 raise _failed(result, samples)
-            seconds = median(samples[0])
+            (taken,) = samples
     return Execution(
         "native",
         symbols=symbols,
         outputs=outputs,
-        seconds=seconds,
+        seconds=median(taken) if taken else None,
         compiler=_compiler(result.accelerator),
+        samples=taken,
     )
 
 
@@ -144,18 +145,19 @@ def _measured(
 ) -> Execution:
     counter = Counter(built, _source(result), result.accelerator, arrays, symbols, threads)
     with clock.stage("measure"):
-        cycles: float | Crash | None = counter.run()
-        if cycles is None and timed:
-            cycles = counter.typical(_REPEATS, _MEASURED_SECONDS)
-    if isinstance(cycles, Crash):
-        command = cycles.command and counter.to_repeat()
-        raise _failed(result, replace(cycles, command=command))
+        counts: tuple[float, ...] | Crash = counter.run() or ()
+        if timed and not isinstance(counts, Crash):
+            counts = counter.samples(_REPEATS, _MEASURED_SECONDS)
+    if isinstance(counts, Crash):
+        command = counts.command and counter.to_repeat()
+        raise _failed(result, replace(counts, command=command))
     return Execution(
         "measured",
         symbols=symbols,
         outputs=counter.outputs,
-        cycles=cycles,
+        cycles=median(counts) if counts else None,
         compiler=_compiler(result.accelerator),
+        samples=counts,
     )
 
 

@@ -68,6 +68,7 @@ def report_facts(report: Report) -> Facts:
             "sizes": dict(execution.symbols or {}),
             "seconds": execution.seconds,
             "cycles": execution.cycles,
+            "samples": list(execution.samples),
         },
         "predicted": _predicted(report),
         "proof": proof_facts(report.certificate),

@@ -32,10 +32,15 @@ _LOOKED_AT, _ROUNDS = 12, 7
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A schedule: how it differs from the first one, and its prediction; None where it failed."""
+    """A schedule: how it differs from the first one, and its prediction; None where it failed.
+
+    ``samples`` are the cycles of which those that were measured are the median: one of a
+    simulation, none where it failed.
+    """
 
     changes: tuple[str, ...]
     prediction: Prediction | None
+    samples: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +96,14 @@ def measure_schedules(
     candidates = _chosen(model, count, options.seed)
     tell(f"measuring {len(candidates)} schedules of {kernel.name}")
     arrays = random_inputs(arranged.kernel, symbols, options.seed)
-    cycles, fault = _cycles(model, candidates, arrays, options.threads, way.way)
+    samples, fault = _samples(model, candidates, arrays, options.threads, way.way)
     rows = [
-        Row(changes(model, one.point), _prediction(model, one, options.threads, way.way, taken))
-        for one, taken in zip(candidates, cycles, strict=True)
+        Row(
+            changes(model, one.point),
+            _prediction(model, one, options.threads, way.way, median(own)) if own else None,
+            own,
+        )
+        for one, own in zip(candidates, samples, strict=True)
     ]
     return Measured(kernel, symbols, way.way, way.reason, tuple(rows), fault)
 
@@ -115,10 +124,8 @@ def _chosen(model: Model, count: int, seed: int) -> list[Candidate]:
 
 
 def _prediction(
-    model: Model, candidate: Candidate, threads: int, way: Way, cycles: float | None
-) -> Prediction | None:
-    if cycles is None:
-        return None
+    model: Model, candidate: Candidate, threads: int, way: Way, cycles: float
+) -> Prediction:
     machine, schedule, lowered = model.accelerator, candidate.schedule, candidate.lowered
     return prediction(
         model.kernel,
@@ -132,14 +139,15 @@ def _prediction(
     )
 
 
-def _cycles(
+def _samples(
     model: Model,
     candidates: Sequence[Candidate],
     arrays: Mapping[str, np.ndarray],
     threads: int,
     way: Way,
-) -> tuple[list[float | None], ToolError | LimitError | None]:
-    """Return the cycles that each takes, None where it fails, and the first reason for that."""
+) -> tuple[list[tuple[float, ...]], ToolError | LimitError | None]:
+    """Return samples of the cycles that each takes, none where it fails, and the first reason for
+    that."""
     if way == "simulated":
         return _simulated(model, candidates, arrays)
     given = model.kernel, model.accelerator, arrays, model.symbols, threads
@@ -147,13 +155,13 @@ def _cycles(
         bench = Counting(*given) if way == "measured" else stack.enter_context(Timing(*given))
         samples = bench(candidates, _ROUNDS)
     clock = float(model.accelerator.clock)
-    return [None if own is None else median(own) * clock for own in samples], bench.fault
+    return [tuple(one * clock for one in own or ()) for own in samples], bench.fault
 
 
 def _simulated(
     model: Model, candidates: Sequence[Candidate], arrays: Mapping[str, np.ndarray]
-) -> tuple[list[float | None], ToolError | LimitError | None]:
-    found: list[float | None] = []
+) -> tuple[list[tuple[float, ...]], ToolError | LimitError | None]:
+    found: list[tuple[float, ...]] = []
     fault = None
     for candidate in candidates:
         try:
@@ -161,7 +169,7 @@ def _simulated(
         except SimulationFault as error:
             text = f"the schedule does not fit '{model.accelerator.name}': {error}"
             fault = fault or LimitError(fail("E752", text))
-            found.append(None)
+            found.append(())
         else:
-            found.append(float(done.cycles))
+            found.append((float(done.cycles),))
     return found, fault

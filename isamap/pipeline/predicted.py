@@ -6,7 +6,7 @@ from dataclasses import replace
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
-from isamap.lower.cost import estimate
+from isamap.lower.cost import Estimate, estimate
 from isamap.lower.nodes import LoweredKernel
 from isamap.pipeline.limits import least_cycles
 from isamap.pipeline.result import Execution, Prediction, Result
@@ -53,7 +53,23 @@ def prediction(
     cost = estimate(lowered, machine, symbols, shared, copies=not simulated)
     least = least_cycles(bind_extents(kernel), machine, schedule, lowered, symbols, shared)
     bound, by = (None, "") if least is None else (least.cycles, least.by)
-    return Prediction(cost.cycles, bound, by, cycles)
+    if not simulated:
+        return Prediction(cost.cycles, bound, by, cycles, cost.cycles)
+    whole = estimate(lowered, accelerator, symbols, shared)
+    return Prediction(
+        cost.cycles, bound, by, cycles, whole.cycles, _left_out(whole, cost, accelerator)
+    )
+
+
+def _left_out(whole: Estimate, cost: Estimate, accelerator: Accelerator) -> tuple[str, ...]:
+    """Return what the whole estimate has, and that of a simulated run has not."""
+    if whole.cycles == cost.cycles:
+        return ()
+    kinds = {storage.name: storage.kind for storage in accelerator.storages}
+    more = {name for name, part in whole.parts.items() if part > cost.parts.get(name, 0.0)}
+    found = {kinds.get(name, name) for name in more}
+    words = {"copies": "copies", "cache": "caches", "memory": "memory that is busy"}
+    return tuple(word for kind, word in words.items() if kind in found)
 
 
 def _simulated(accelerator: Accelerator) -> Accelerator:

@@ -253,7 +253,8 @@ class Execution:
 
     ``reason`` says why not natively, for the other ways; of 'failed', what went wrong.
     ``seconds`` is the median of a few timed runs of native code, ``cycles`` what the simulator or
-    the description's measuring command counted.
+    the description's measuring command counted, in the median.  ``samples`` are the seconds or
+    cycles of which it is the median.
     """
 
     way: Way | Literal["failed"]
@@ -264,6 +265,7 @@ class Execution:
     seconds: float | None = None
     cycles: float | None = None
     compiler: str = ""
+    samples: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,12 +275,17 @@ class Prediction:
     ``estimate`` is that of the schedule.  No schedule takes less than ``bound`` on all threads
     together, because of ``by`` (None: nothing is left to a call).  ``measured`` are those
     that were counted, or the seconds of a native run at the description's clock.
+
+    The estimate beside a simulated run has nothing of what is ``left_out``, which takes no
+    simulated time; ``whole`` is the one with all.
     """
 
     estimate: float
     bound: float | None
     by: str
     measured: float
+    whole: float
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ that.
 
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import median
 from time import monotonic
 
 import numpy as np
@@ -91,16 +90,20 @@ class Counter:
             return computing
         return (computing - rest) / self.runs if computing > rest else self._level(computing, rest)
 
-    def typical(self, most: int, seconds: float) -> float | Crash:
-        """Return the median of up to ``most`` samples, as many as begin within ``seconds``."""
+    def samples(self, most: int, seconds: float) -> tuple[float, ...] | Crash:
+        """Return up to ``most`` samples, as many as begin within ``seconds``; of exact counts the
+        two that were found to be the same.
+        """
         samples: list[float] = []
         start = monotonic()
         while not samples or (len(samples) < most and monotonic() - start < seconds):
             found = self.sample()
-            if isinstance(found, Crash) or self.is_exact:
+            if isinstance(found, Crash):
                 return found
+            if self.is_exact:
+                return found, found
             samples.append(found)
-        return median(samples)
+        return tuple(samples)
 
     def _begin(self) -> Crash | None:
         """Find out whether counts are exact."""

@@ -2,6 +2,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import jsonschema
@@ -25,7 +26,9 @@ def test_map_runs_and_checks(isamap: "Run", matmul: Path) -> None:
     assert done.code == 0
     assert "C[m, n] += A[m, k] * B[k, n]" in done.out
     assert re.search(r"^  \* \S+ ", done.out, re.MULTILINE)
-    assert "ran natively" in done.out
+    apart = r"one sample|the same in \d samples|the median of \d samples from .* to .*"
+    told = rf"ran natively in \S+ \S+, ({apart}) \(\S+ iterations/s\)"
+    assert re.search(told, " ".join(done.out.split()))
     assert "all 960 outputs agree" in done.out
 
 
@@ -43,6 +46,14 @@ def test_the_json_is_what_the_schema_says(isamap: "Run", matmul: Path, hardware:
     (statement,) = document["statements"]
     chosen = statement["mappings"][statement["chosen"]]
     assert document["schedule"][0]["instruction"] == chosen["instruction"]
+
+
+@needs_gcc
+def test_the_time_is_the_median_of_the_samples(isamap: "Run", matmul: Path) -> None:
+    document = isamap("map", matmul, "--hw", "portable_c", "--no-proof", "--json").json
+    execution = document["execution"]
+    assert 1 <= len(execution["samples"]) <= 5
+    assert execution["seconds"] == median(execution["samples"])
 
 
 def test_no_line_is_wider_than_80_columns(isamap: "Run") -> None:

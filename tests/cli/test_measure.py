@@ -3,6 +3,7 @@
 import re
 import shutil
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,10 +50,40 @@ def test_the_document_says_the_same(isamap: "Run", matmul: Path, vector: Path, w
         assert rows[0]["changes"] == []
         assert all(row["changes"] for row in rows[1:])
         assert all(row["measured"] > 0 and row["bound"] <= row["estimate"] for row in rows)
+        assert [len(row["samples"]) for row in rows] == [7 if way == "native" else 1] * 3
+        assert all(row["measured"] == median(row["samples"]) for row in rows)
+        assert all(bool(row["left_out"]) == (row["whole"] > row["estimate"]) for row in rows)
+        assert all(way == "simulated" or not row["left_out"] for row in rows)
         assert own["correlation"] == _correlation(rows)
     every = [row for own in kernels for row in own["schedules"]]
     assert len(every) == 6
     assert document["correlation"] == _correlation(every)
+
+
+@needs_gcc
+def test_how_far_samples_lie_apart_is_told(isamap: "Run", matmul: Path) -> None:
+    done = isamap("measure", matmul, "--hw", "portable_c", "--schedules", "2")
+    told = "7 samples of each, by turns: the middle half of them within "
+    assert told in _spaced(done.out)
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_what_estimates_have_nothing_of_is_told(isamap: "Run", tmp_path: Path) -> None:
+    path = tmp_path / "moved.ir"
+    path.write_text(
+        "kernel moved(M = 16, N = 16) { in A : f32[M, N] pad 0 in B : f32[N, N] out C : f32[M, N]"
+        " C[m, n] += A[m - 1, k - 1] * B[k, n] }"
+    )
+    told = "estimates without copies and memory that is busy, which take no simulated time"
+    assert told in _spaced(isamap("measure", path, "--hw", "gemm16", "--schedules", "1").out)
+    text = _spaced(isamap("map", path, "--hw", "gemm16").out)
+    assert re.search(r"estimate \S+ cycles, .*, with \S+ for copies", text)
+    document = isamap("map", path, "--hw", "gemm16", "--json").json
+    found = document["predicted"]
+    assert found["left_out"] == ["copies", "memory that is busy"]
+    assert found["estimate"] == document["execution"]["cycles"] < found["whole"]
+    assert found["whole"] == document["estimate"]["cycles"]
+    assert "cycles without copies and memory that is busy, which take no simulated time (" in text
 
 
 def test_an_emulators_time_is_not_taken(isamap: "Run", matmul: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isamap.cli.tables import WIDTH, duration, short, size, table, wrap
+from isamap.cli.tables import WIDTH, duration, listed, repeats, short, size, table, wrap
 
 WORDS = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=60)
 ROWS = st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=5)
@@ -68,3 +68,19 @@ def test_durations_have_a_fitting_unit(seconds: float, text: str) -> None:
 )
 def test_sizes_have_a_fitting_unit(count: int, text: str) -> None:
     assert size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("samples", "text"),
+    [
+        ((2.0,), "one sample"),
+        ((2.0, 2.0001), "the same in 2 samples"),
+        ((2.0, 1.0, 2500.0), "the median of 3 samples from 1 to 2.5K"),
+    ],
+)
+def test_how_far_samples_lie_apart(samples: tuple[float, ...], text: str) -> None:
+    assert repeats(samples, short) == text
+
+
+def test_words_are_listed_as_they_are_said() -> None:
+    assert [listed("abc"[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]

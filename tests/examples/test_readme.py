@@ -33,10 +33,7 @@ def section(heading: str) -> str:
 def without_measurements(text: str) -> str:
     """Return a report without what differs from run to run: the times measured natively."""
     text = re.sub(r"^predicted .*\n( +.*\n)*", "predicted\n", text, flags=re.MULTILINE)
-    return "\n".join(
-        line.partition(" natively in ")[0] if line.startswith("run ") else line
-        for line in text.splitlines()
-    )
+    return re.sub(r"^(run .*) natively in .*\n( +.*\n)*", r"\1\n", text, flags=re.MULTILINE)
 
 
 def spaced(text: str) -> str:

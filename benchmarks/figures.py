@@ -32,6 +32,7 @@ from isamap.hw.native import elsewhere
 from isamap.ir.index import const, var
 from isamap.ir.nodes import Literal
 from isamap.lower.nodes import Call, Operand, Register, Window
+from isamap.mapping.needles.demands import free_pitches
 from isamap.targets.probe.extents import usual
 
 COPIES = 8
@@ -167,10 +168,14 @@ class Calls:
         self.outputs = {operand.name for operand in entry.outputs}
         symbols = usual(entry)
         assert symbols is not None
-        # Constants would turn parts of vectors into whole ones.
-        self.symbols = {f"{stem}_{name}": value for name, value in symbols.items()}
+        # Constants would turn parts of vectors into whole ones; a pitch with a range is always one.
+        constant = {n for n, e in free_pitches(entry.instruction).items() if e.range}
+        self.symbols = {f"{stem}_{n}": v for n, v in symbols.items() if n not in constant}
         self.env = Env({symbol: symbol for symbol in self.symbols})
-        self.bound = tuple((name, var(f"{stem}_{name}")) for name in symbols)
+        self.bound = tuple(
+            (name, const(value) if name in constant else var(f"{stem}_{name}"))
+            for name, value in symbols.items()
+        )
         for operand in entry.instruction.places:
             name, storage = operand.name, machine.storage(entry.storage(operand.name))
             own = name in self.outputs or name in entry.same

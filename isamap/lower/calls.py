@@ -201,6 +201,11 @@ class Block:
             operands.append((owner, emitter.source(made.source, here, owner)))
             self._join(symbols, self._symbols(made, name, here))
         emitter.places = self.at.schedule.places(None)
+        if (other := self.at.other_store(partial)) is not None:
+            ((_, moved),) = operands
+            assert isinstance(moved, Register)
+            emitter.store(other, here, moved, self.at.output, self.results.past)
+            return
         target = needle.target.buffer
         staged: tuple[Copy, ...] = ()
         if self.at.result_in_memory:

@@ -24,6 +24,7 @@ from isamap.mapping.fragments.layout import (
 from isamap.mapping.fragments.steps import FromImmediate, FromMemory, Source, Step, Store
 from isamap.mapping.fragments.unreachable import missing
 from isamap.mapping.laws.filler import fillers
+from isamap.mapping.tiles.moved import moved_store
 from isamap.mapping.tiles.operand import (
     dense_fragment,
     fragment,
@@ -246,6 +247,15 @@ class StatementLowering:
         if wanted is None:
             return None
         return self._fit(self.needle.target.buffer, wanted, place or self.output, storing=True)
+
+    def other_store(self, partial: frozenset[str]) -> Store | None:
+        """Return what stores in place of a root instruction that only moves.
+
+        None where that instruction takes the elements as they lie, or nothing else does.
+        """
+        if not self.result_in_memory or self.store_fit(partial) is not None:
+            return None
+        return moved_store(self.context.producers, self.mapping, partial, self.output)
 
     def store_misfit(self, partial: frozenset[str]) -> str:
         """Return why :meth:`store_fit` has no answer."""

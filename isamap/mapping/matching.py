@@ -63,6 +63,13 @@ class Needle:
         """Return the declaration of the operand that is read under a name of ``value``."""
         return self.entry.instruction.operand(self.owner(name))
 
+    @property
+    def moved(self) -> str | None:
+        """The operand that it takes elsewhere as it is, element for element, if it does just that."""
+        if self.reduction != "=" or not isinstance(self.value, Access):
+            return None
+        return self.value.buffer if self.value.indices == self.target.indices else None
+
     def shown(self, name: str) -> str:
         """Return what people call an operand: its access, if it is read at several places."""
         owner = self.owner(name)

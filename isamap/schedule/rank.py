@@ -12,6 +12,7 @@ from isamap.mapping.fragments.layout import direct
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.fragments.producer import MEMORY_KINDS
 from isamap.mapping.matching import Mapping, Matching
+from isamap.mapping.tiles.moved import moved_store
 from isamap.mapping.tiles.operand import fragment, operand_shape, taken_access
 from isamap.mapping.tiles.shared import accesses_of, brought
 from isamap.schedule.copied import COPY_BYTES, RUN_CYCLES, SINGLE_CYCLES, WOVEN
@@ -225,7 +226,7 @@ def _once(
 
 
 def _staging(mapping: Mapping, treatments: Treatments) -> float:
-    """Return the cycles of results that no instruction stores where they belong."""
+    """Return the cycles of results that the instruction does not store where they belong."""
     producers, buffers = treatments.producers, treatments.buffers
     statement, needle = mapping.matching.statement, mapping.matching.needle
     operand = needle.operand(needle.target.buffer)
@@ -233,14 +234,19 @@ def _staging(mapping: Mapping, treatments: Treatments) -> float:
     extents = {v.name: v.extent for v in statement.variables}
     target = direct(buffers[statement.target.buffer], statement.target, extents, buffers)
     reference = Reference(target.array, target.offset)
+    once = in_memory and statement.reduction == "="
 
-    def is_staged(partial: frozenset[str]) -> bool:
+    def besides(partial: frozenset[str], elements: int, calls: int) -> float:
         wanted = fragment(mapping, operand.name, partial, None)
-        if wanted is None:
-            return True
-        if in_memory:
-            return not treatments.stores(wanted, reference)
-        return producers.store(wanted, reference) is None
+        if wanted is not None and in_memory:
+            if treatments.stores(wanted, reference):
+                return 0.0
+            if (other := moved_store(producers, mapping, partial, reference)) is not None:
+                return calls * max(0.0, float(other.cost - needle.entry.throughput))
+        elif wanted is not None and producers.store(wanted, reference) is not None:
+            return 0.0
+        # From registers they go to the stage first; what the instruction changes comes there, too.
+        return COPY * (1 if once else 2) * elements
 
     sizes = {
         v: numeric(extent, ASSUMED_EXTENT)
@@ -248,12 +254,10 @@ def _staging(mapping: Mapping, treatments: Treatments) -> float:
         if v in statement.target.names
     }
     tiles = {v: mapping.tile.get(v, 1) for v in sizes}
-    whole = prod(sizes[v] // tiles[v] * tiles[v] for v in sizes)
-    staged = 0
-    if whole and is_staged(frozenset()):
-        staged += whole
-    if whole < prod(sizes.values()) and is_staged(treatments.ragged):
-        staged += prod(sizes.values()) - whole
-    # From registers they go to the stage first; what the instruction changes comes there, too.
-    once = in_memory and statement.reduction == "="
-    return COPY * (1 if once else 2) * staged
+    every, calls = prod(sizes.values()), prod(sizes[v] // tiles[v] for v in sizes)
+    whole = calls * prod(tiles.values())
+    cycles = besides(frozenset(), whole, calls) if whole else 0.0
+    if whole < every:
+        rest = prod(-(-sizes[v] // tiles[v]) for v in sizes) - calls
+        cycles += besides(treatments.ragged, every - whole, rest)
+    return cycles

@@ -1,5 +1,6 @@
-"""Loads of every second element, where neighbours along an axis are two apart."""
+"""Loads and stores of every second, third or fourth element."""
 
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -16,19 +17,50 @@ TEXT = """kernel pool {{
   Z[c, p, q] max= X[c, 2*p + r, 2*q + s]
   for r in 0..3  for s in 0..3 }}"""
 
+MAXIMA = """kernel maxima {{
+  in X : {dtype}[{size}, {apart}]  out Z : {dtype}[{size}]
+  Z[n] max= X[n, k] }}"""
+WOVEN = """kernel woven {{
+  in A : {dtype}[{size}]  in B : {dtype}[{size}]  out Z : {dtype}[{size}, 2]
+  Z[n, 0] = A[n]
+  Z[n, 1] = max(A[n], B[n]) }}"""
+SIZES = [7, 33, 129]
+
 
 @pytest.mark.parametrize("name", ["x86_avx2", "x86_avx512"])
 @pytest.mark.parametrize("size", [1, 5, 8, 9, 16, 23])
 def test_pools_of_stride_two_take_them_and_are_right(name: str, size: int) -> None:
-    kernel = parse_module(TEXT.format(size=size, wide=2 * size + 1)).kernels[0]
+    instructions = computed(TEXT.format(size=size, wide=2 * size + 1), name, size)
+    if size > 4:
+        assert any(name.startswith("vevens") for name in instructions)
+
+
+@pytest.mark.parametrize("dtype", ["s8", "u16"])
+@pytest.mark.parametrize("apart", [2, 3, 4, 5])
+def test_maxima_of_neighbours_take_what_lies_apart(dtype: str, apart: int) -> None:
+    for size in SIZES:
+        text = MAXIMA.format(dtype=dtype, size=size, apart=apart)
+        instructions = computed(text, "x86_avx512", size)
+        taken = any(name.startswith(("vevens", "vapart")) for name in instructions)
+        assert size < 16 or taken == (apart < 5), size
+
+
+@pytest.mark.parametrize("dtype", ["s8", "u16", "s32", "f32", "f64"])
+def test_results_that_alternate_are_stored_into_every_second_element(dtype: str) -> None:
+    for size in SIZES:
+        instructions = computed(WOVEN.format(dtype=dtype, size=size), "x86_avx512", size)
+        assert size < 16 or any(name.startswith("vspread") for name in instructions), size
+
+
+def computed(text: str, name: str, seed: int) -> Set[str]:
+    """Return the instructions of a kernel's code, whose results are right if this CPU runs it."""
+    kernel = parse_module(text).kernels[0]
     machine = isamap.load_hardware(name)
     made = isamap.map(kernel, machine, isamap.Options(prove=False))
-    if size > 4:
-        assert any(name.startswith("vevens") for name in made.estimate.instructions)
-    if runnable(machine) is not None:
-        pytest.skip("this CPU lacks the instructions")
-    arrays = random_inputs(kernel, {}, size)
-    call: Any = made.compile()
-    got = call(**arrays)
-    found = got["Z"] if isinstance(got, dict) else got
-    assert np.array_equal(found, interpret(kernel, arrays)["Z"])
+    if runnable(machine) is None:
+        arrays = random_inputs(kernel, {}, seed)
+        call: Any = made.compile()
+        got = call(**arrays)
+        found = got["Z"] if isinstance(got, dict) else got
+        assert np.array_equal(found, interpret(kernel, arrays)["Z"])
+    return made.estimate.instructions.keys()

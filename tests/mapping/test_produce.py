@@ -8,7 +8,7 @@ import pytest
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.ir.dtype import DTYPES
-from isamap.ir.index import Index, var
+from isamap.ir.index import Index, const, var
 from isamap.ir.nodes import Access, Expr, Literal, Op
 from isamap.mapping.fragments.fragment import Digit, Fragment, Reference
 from isamap.mapping.fragments.produce import Producers
@@ -32,6 +32,12 @@ instructions:
   - semantics: |
       instruction part(n in 1..5) {
         in m : f32[n] @ memory pad 0  out r : f32[4] @ v  for i in 0..4  r[i] = m[i]
+      }
+    throughput: 2
+    latency: 4
+  - semantics: |
+      instruction apart(n in 1..5, P in 3..5) {
+        in m : f32[n] @ memory strides [P] pad 0  out r : f32[4] @ v  for i in 0..4  r[i] = m[i]
       }
     throughput: 2
     latency: 4
@@ -104,6 +110,19 @@ def test_no_pitch_is_a_broadcast(machine: Accelerator) -> None:
 
 def test_a_pitch_that_no_movement_has_is_refused(machine: Accelerator) -> None:
     assert made(machine, element(), lanes(), 2 * var("x")) is None
+
+
+@pytest.mark.parametrize("pitch", [3, 4])
+def test_a_pitch_with_a_range_takes_its_values(machine: Accelerator, pitch: int) -> None:
+    step = made(machine, element(), lanes(), pitch * var("x"))
+    assert step is not None
+    assert (step.entry.name, step.limits) == ("apart", (("n", 0),))
+    assert step.pitches == (("P", const(pitch)),)
+
+
+@pytest.mark.parametrize("pitch", [const(2), const(5), var("P")])
+def test_a_pitch_with_a_range_takes_no_others(machine: Accelerator, pitch: Index) -> None:
+    assert made(machine, element(), lanes(), pitch * var("x")) is None
 
 
 def test_a_cut_tile_needs_a_movement_with_a_limit(machine: Accelerator) -> None:

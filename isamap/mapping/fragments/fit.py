@@ -1,14 +1,14 @@
 """Whether an operand in memory takes the elements of a reference as they lie there."""
 
-from collections.abc import Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd, prod
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index, Name, const, row_major
-from isamap.ir.nodes import Access, Buffer, Literal
+from isamap.ir.nodes import Access, Buffer, Extent, Literal
 from isamap.mapping.fragments.fragment import Fragment, Reference
-from isamap.mapping.needles.demands import broken
+from isamap.mapping.needles.demands import broken, free_pitches
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,7 @@ def fit_or_why(
     if packed and reference.dense != fragment.shape:
         return f"{array} is packed in another shape than {name} has"
     extents = {e.name: e for e in entry.instruction.extents}
-    # An extent with a range is a limit: its value follows the live elements, not a pitch.
-    free = {e.name for e in entry.instruction.extents if e.value is None and e.range is None}
+    free = free_pitches(entry.instruction)
     declared = operand.strides or row_major(operand.shape)
     limits: dict[str, int] = {}
     pitches: dict[str, Index] = {}
@@ -191,7 +190,9 @@ def _pads_with(operand: Buffer, filler: Literal | None) -> bool:
     return filler is not None and operand.pad is not None and operand.pad.text == filler.text
 
 
-def _agree(own: Index, wanted: Index, free: Set[str], pitches: dict[str, Index]) -> bool:
+def _agree(
+    own: Index, wanted: Index, free: Mapping[str, Extent], pitches: dict[str, Index]
+) -> bool:
     """Return whether a pitch of an instruction can be ``wanted``; binds it if it is free.
 
     The names in ``own`` are the instruction's extents, those in ``wanted`` the kernel's: what is
@@ -202,6 +203,9 @@ def _agree(own: Index, wanted: Index, free: Set[str], pitches: dict[str, Index])
     if len(own.terms) == 1 and own.terms[0][1] == 1 and len(own.terms[0][0]) == 1:
         atom = own.terms[0][0][0]
         if isinstance(atom, Name) and atom.name in free:
+            span = free[atom.name].range
+            if span is not None and wanted.constant not in range(*span):
+                return False
             return pitches.setdefault(atom.name, wanted) == wanted
     return False
 

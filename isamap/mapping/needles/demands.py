@@ -6,7 +6,17 @@ from itertools import product
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index, const
 from isamap.ir.literal import value
-from isamap.ir.nodes import Buffer
+from isamap.ir.nodes import Buffer, Extent, Instruction
+
+
+def free_pitches(instruction: Instruction) -> dict[str, Extent]:
+    """Return the extents that follow how operands lie in memory, not how much of them is in use.
+
+    One with a range is a pitch, too, if no shape has it, and then of these values only.
+    """
+    shapes = frozenset[str]().union(*(n.names for o in instruction.operands for n in o.shape))
+    free = (e for e in instruction.extents if e.value is None)
+    return {e.name: e for e in free if e.range is None or e.name not in shapes}
 
 
 def broken(entry: Entry, counts: Mapping[str, Sequence[int]], pitches: Mapping[str, Index]) -> str:

@@ -16,6 +16,7 @@ from isamap.mapping.axes.rows import row
 from isamap.mapping.laws.filler import legal_filling
 from isamap.mapping.laws.problem import problem
 from isamap.mapping.matching import Mapping
+from isamap.mapping.needles.demands import free_pitches
 from isamap.mapping.needles.needles import operand_accesses
 from isamap.mapping.tiles.operand import placed_digits
 
@@ -175,8 +176,8 @@ def broken_constraint(mapping: Mapping, steps: Dict[str, Sequence[int]]) -> str 
     if prod(len(own) for own in lives) > MOST_TAILS:
         return None
     bounds = _bounding(entry)
-    pitches = {e.name for e in entry.instruction.extents if e.value is None and e.range is None}
-    demanded = [c for c in entry.constraints if not c.names & pitches]
+    pitches = free_pitches(entry.instruction)
+    demanded = [c for c in entry.constraints if not c.names & pitches.keys()]
     for live in product(*lives):
         used = {name: axis_extent(own, live) for name, own in forms.items()}
         used |= {e: used[axis] for e, axis in bounds.items() if axis in used}

@@ -65,7 +65,7 @@ class Needle:
 
     @property
     def moved(self) -> str | None:
-        """The operand that it takes elsewhere as it is, element for element, if it does just that."""
+        """The operand that it takes elsewhere as it is, element for element, if that is all."""
         if self.reduction != "=" or not isinstance(self.value, Access):
             return None
         return self.value.buffer if self.value.indices == self.target.indices else None

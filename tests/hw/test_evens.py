@@ -1,4 +1,4 @@
-"""Loads and stores of every second, third or fourth element."""
+"""Loads and stores of every second, third or fourth element, and of groups in rows."""
 
 from collections.abc import Set
 from typing import Any
@@ -24,6 +24,9 @@ WOVEN = """kernel woven {{
   in A : {dtype}[{size}]  in B : {dtype}[{size}]  out Z : {dtype}[{size}, 2]
   Z[n, 0] = A[n]
   Z[n, 1] = max(A[n], B[n]) }}"""
+TURNED = """kernel turned {{
+  in X : {dtype}[{size}, 37]  out Z : {dtype}[37, {size}]
+  Z[j, i] = X[i, j] }}"""
 SIZES = [7, 33, 129]
 
 
@@ -51,6 +54,14 @@ def test_results_that_alternate_are_stored_into_every_second_element(dtype: str)
     for size in SIZES:
         instructions = computed(WOVEN.format(dtype=dtype, size=size), "x86_avx512", size)
         assert size < 16 or any(name.startswith("vspread") for name in instructions)
+
+
+@pytest.mark.parametrize("dtype", ["u8", "s16", "s32", "f32"])
+def test_what_is_turned_is_woven_from_rows_and_stored_into_rows(dtype: str) -> None:
+    for size in (5, 33):
+        instructions = computed(TURNED.format(dtype=dtype, size=size), "x86_avx512", size)
+        for stem in ("vweave", "vscatter"):
+            assert any(name.startswith(stem) for name in instructions), size
 
 
 def computed(text: str, name: str, seed: int) -> Set[str]:

@@ -22,7 +22,7 @@ _COMPARED = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "==": "=", "!=": "disti
 
 
 def positions_from_memory(kernel: Kernel, number: int) -> Iterator[Rewriting]:
-    """Yield the statement with positions in buffers, in each narrower type that holds them.
+    """Yield the statement with positions in buffers, in each type that holds them.
 
     ``Y[i, j] = select(j <= i, X[i, j], 0)`` becomes
 
@@ -46,8 +46,8 @@ def positions_from_memory(kernel: Kernel, number: int) -> Iterator[Rewriting]:
 
 
 def _types() -> tuple[DType, ...]:
-    """Return the types that are tried: signed, and narrower than positions are."""
-    return tuple(DTYPES[name] for name in ("s32", "s16", "s8"))
+    """Return the types that are tried: signed, the likelier ones first."""
+    return tuple(DTYPES[name] for name in ("s32", "s64", "s16", "s8"))
 
 
 def _rewritten(
@@ -181,9 +181,10 @@ class _Made:
         if number is not None:
             return literal(number, self.dtype)
         place = Coordinate(index, DTYPES["s64"])
-        return self._kept(Op("cast", (place,), self.dtype), index)
+        own = place if self.dtype == place.dtype else Op("cast", (place,), self.dtype)
+        return self._kept(own, index)
 
-    def _kept(self, expr: Op, index: Index) -> Access:
+    def _kept(self, expr: Op | Coordinate, index: Index) -> Access:
         """Return an expression of a position, read from a buffer of it."""
         if expr not in self.known:
             sizes = {v: n for v, n in extents(self.statement).items() if v in index.names}

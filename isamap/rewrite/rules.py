@@ -7,6 +7,8 @@ from isamap.ir.nodes import Statement
 from isamap.rewrite.by_exp import NAME as BY_EXP
 from isamap.rewrite.by_exp import REPLACED as SIGMOID
 from isamap.rewrite.by_exp import sigmoid_by_exp
+from isamap.rewrite.choice_last import NAME as CHOICE_LAST
+from isamap.rewrite.choice_last import choice_last
 from isamap.rewrite.contraction import contract
 from isamap.rewrite.inverse import NAME as BY_INVERSE
 from isamap.rewrite.inverse import by_inverse
@@ -45,6 +47,7 @@ Named: TypeAlias = tuple[str, Rule]
 
 RULES: tuple[Named, ...] = (
     ("contract", contract),
+    (CHOICE_LAST, choice_last),
     ("flip-sign", flip_sign),
     ("zero-points", zero_points),
     ("narrow-arithmetic", narrow_arithmetic),

@@ -43,7 +43,8 @@ def test_a_triangle_compares_what_lies_in_two_buffers() -> None:
         "i_s32[i] = s32(i)",
         "Y[i, j] = select(j_s32[j] <= i_s32[i], X[i, j], 0.0)",
     ]
-    assert [texts[0] for texts in found] == ["j_s32[j] = s32(j)", "j_s16[j] = s16(j)"]
+    firsts = [texts[0] for texts in found]
+    assert firsts == ["j_s32[j] = s32(j)", "j_s64[j] = j", "j_s16[j] = s16(j)"]
 
 
 def test_each_side_of_a_band_has_a_variable_of_its_own() -> None:
@@ -53,6 +54,11 @@ def test_each_side_of_a_band_has_a_variable_of_its_own() -> None:
         "i_s32[i] = s32((-i + 8))",
         "Y[i, j] = select(j_s32[j] < i_s32[i], X[i, j], 0.0)",
     ]
+
+
+def test_only_the_widest_type_holds_far_positions() -> None:
+    (found,) = _of("select(10000000000*i < j, X[i, j], 0)")
+    assert found[1] == "i_s64[i] = (-10000000000*i)"
 
 
 def test_a_border_meets_a_number() -> None:
@@ -82,8 +88,8 @@ def test_a_conversion_of_several_is_that_of_a_difference() -> None:
         "X[i, j]",
         # Neither side is of one variable.
         "select((i + j) // 2 < 40, X[i, j], 0)",
-        # No narrower type holds them.
-        "select(10000000000*i < j, X[i, j], 0)",
+        # No type holds them.
+        "select(9000000000000000000*i < j, X[i, j], 0)",
     ],
 )
 def test_it_is_left_where_it_is(value: str) -> None:

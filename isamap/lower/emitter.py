@@ -7,13 +7,14 @@ from math import prod
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.ir.box import box
 from isamap.ir.index import Index, const, var
-from isamap.ir.nodes import Access, Coordinate, Literal
+from isamap.ir.nodes import Access, Buffer, Coordinate, Literal
 from isamap.lower.context import Context
 from isamap.lower.nodes import Call, Guard, Node, Operand, Register, Scope, Window
 from isamap.lower.packing import padded_at, padded_copy
 from isamap.lower.position import Position
 from isamap.mapping.fragments.cut import guards_of, laid_out, tiles_of
 from isamap.mapping.fragments.fragment import Fragment, Reference
+from isamap.mapping.fragments.producer import fixed_shape
 from isamap.mapping.fragments.steps import (
     FromImmediate,
     FromMemory,
@@ -76,12 +77,13 @@ class Emitter:
     places: int = 1
     """In how many places of a scratchpad what is declared lies in turn."""
 
-    def register(self, fragment: Fragment, stem: str) -> Register:
-        """Declare a register for a fragment."""
+    def register(self, fragment: Fragment, stem: str, declared: Buffer | None = None) -> Register:
+        """Declare a register for a fragment, of the shape of an operand that is ``declared``."""
+        shape = (declared and fixed_shape(declared)) or fragment.shape
         name = self.context.unique(stem)
         pad = self.context.accelerator.storage(fragment.storage).kind == "scratchpad"
         places = self.places if pad else 1
-        register = Register(name, fragment.storage, fragment.dtype, fragment.shape, places=places)
+        register = Register(name, fragment.storage, fragment.dtype, shape, places=places)
         self.registers.append(register)
         return register
 
@@ -100,7 +102,8 @@ class Emitter:
         """Emit a step, unless the same was emitted here before, and return its register."""
         if step.tied is not None:
             spent = self._spent(step)
-            return self.make_into(step, position, spent or self.register(step.fragment, stem))
+            made = spent or self.register(step.fragment, stem, step.declared)
+            return self.make_into(step, position, made)
         guards = self._guards(step, position)
         if guards is None:
             assert step.otherwise is not None
@@ -110,7 +113,7 @@ class Emitter:
         cuts = () if self._cuts(step, position) == () else self._borders(step, position)
         key = (step.entry.name, step.target, tuple(operands), symbols, guards, cuts)
         if key not in self.known:
-            register = self.register(step.fragment, stem)
+            register = self.register(step.fragment, stem, step.declared)
             self._call(step, position, operands, symbols, guards, register)
             self.known[key] = register
         return self.known[key]
@@ -149,7 +152,8 @@ class Emitter:
         ``besides`` are other operands of a store that computes.
         """
         for move in store.moves:
-            moved = self.register(move.fragment, register.name)
+            declared = move.entry.instruction.operand(move.target)
+            moved = self.register(move.fragment, register.name, declared)
             places: list[tuple[str, Operand]] = [(move.source, register), (move.target, moved)]
             self.nodes.append(Call(move.entry.name, tuple(places)))
             register = moved

@@ -11,6 +11,7 @@ from isamap.interp.run import interpret
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Options
 from isamap.pipeline.result import Result
 from isamap.sim.lowered import run_lowered
 from isamap.text.load import parse_module
@@ -64,9 +65,14 @@ def names(result: Result) -> list[str]:
     return [s.mappings[s.chosen].matching.needle.name for s in result.statements]
 
 
-def simulate(source: Kernel, hardware: Accelerator, seed: int = 0) -> Result:
+def simulate(
+    source: Kernel,
+    hardware: Accelerator,
+    seed: int = 0,
+    options: Options = Options(),  # noqa: B008  (frozen)
+) -> Result:
     """Map a kernel and compare the simulated result with the interpreter, extremes included."""
-    result = map_kernel(source, hardware)
+    result = map_kernel(source, hardware, options)
     rng = np.random.default_rng(seed)
     for extremes in (True, False):
         arrays = {}

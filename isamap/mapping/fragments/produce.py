@@ -25,7 +25,6 @@ from isamap.mapping.fragments.producer import (
     Producer,
     access_of,
     bind_rest,
-    fixed_shape,
     kind_of,
     read_tables,
 )
@@ -329,13 +328,13 @@ class Producers:
         A dimension that the input lacks must not matter to ``expr``.
         """
         assert operand.storage is not None
-        if (shape := fixed_shape(operand)) is None:
+        if (found := producer.along(access)) is None:
             return None
+        axes, shape = found
         dims = []
         filled: set[int] = set()
-        for position, index in enumerate(access.indices):
-            axis = index.name
-            if axis is None or axis not in producer.axes:
+        for position, axis in enumerate(axes):
+            if axis not in producer.axes:
                 return None
             dim = producer.axes.index(axis)
             if fragment.shape[dim] != shape[position]:

@@ -12,6 +12,7 @@ from isamap.ir.nodes import Access, Buffer, Expr, Op, Statement
 from isamap.ir.operations import REDUCTION_OPERATIONS
 from isamap.ir.statements import accesses
 from isamap.mapping.fragments.fragment import Fragment
+from isamap.mapping.fragments.radix import extents_of, unfold
 
 MEMORY_KINDS = ("memory", "cache")
 
@@ -21,13 +22,37 @@ Kind: TypeAlias = tuple[str, str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """An entry read as ``target = value``, one target element for each point of its axes."""
+    """An entry read as ``target = value``, one target element for each point of its axes.
+
+    These are in the order of the target's dimensions, of which one has several if they lie on it
+    one inside another.
+    """
 
     entry: Entry
     target: str
     value: Expr
     axes: tuple[str, ...]
     tied: str | None
+
+    def along(self, access: Access) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
+        """Return the axis along each dimension of an operand, and its shape, in the same way."""
+        shape = fixed_shape(self.entry.instruction.operand(access.buffer))
+        if shape is None:
+            return None
+        return unfold(access.indices, shape, extents_of(self.entry.instruction.statements[0]))
+
+    def kind(self, access: Access) -> Kind | None:
+        """Return the kind of fragment that an operand is, None where it is open or nowhere."""
+        operand = self.entry.instruction.operand(access.buffer)
+        found = self.along(access)
+        if found is None or operand.storage is None:
+            return None
+        return operand.storage, operand.dtype.name, found[1]
+
+    @property
+    def written(self) -> Access:
+        """The access of the target."""
+        return self.entry.instruction.statements[0].target
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +92,12 @@ def read_tables(accelerator: Accelerator) -> Tables:
             continue
         if any(extent.least is not None for extent in entry.instruction.extents):
             continue  # What it moves depends on a number that the description leaves open.
-        made = _kind(entry.instruction.operand(producer.target))
+        made = producer.kind(producer.written)
         if entry.storage(producer.target) not in memory:
             if made is not None:
                 tables.making.setdefault(made, []).append(producer)
         elif isinstance(producer.value, Access):
-            taken = _kind(entry.instruction.operand(producer.value.buffer))
+            taken = producer.kind(producer.value)
             if taken is not None:
                 tables.storing.setdefault(taken, []).append(producer)
         elif producer.tied is None:
@@ -99,20 +124,12 @@ def _moved(producer: Producer) -> Kind | None:
     if not isinstance(value, Access) or producer.tied:
         return None
     source, target = instruction.operand(value.buffer), instruction.operand(producer.target)
-    axes = tuple(index.name or "" for index in value.indices)
-    if axes != producer.axes or source.storage == target.storage:
+    found = producer.along(value)
+    if found is None or found[0] != producer.axes or source.storage == target.storage:
         return None
     if any(extent.value is None for extent in instruction.extents):
         return None
-    return _kind(source)
-
-
-def _kind(operand: Buffer) -> Kind | None:
-    """Return the kind of fragment that an operand is, None where it is open or nowhere."""
-    shape = fixed_shape(operand)
-    if shape is None or operand.storage is None:
-        return None
-    return operand.storage, operand.dtype.name, shape
+    return producer.kind(value)
 
 
 def read_producer(entry: Entry) -> Producer | None:
@@ -120,7 +137,7 @@ def read_producer(entry: Entry) -> Producer | None:
     if len(entry.instruction.statements) != 1:
         return None
     statement: Statement = entry.instruction.statements[0]
-    axes = tuple(index.name or "" for index in statement.target.indices)
+    axes = _axes(entry)
     variables = {v.name for v in statement.variables}
     if set(axes) != variables or len(set(axes)) != len(axes):
         return None
@@ -142,6 +159,18 @@ def read_producer(entry: Entry) -> Producer | None:
         value = Op(op, (statement.target, statement.value), operand.dtype)
         return Producer(entry, operand.name, value, axes, operand.name)
     return None
+
+
+def _axes(entry: Entry) -> tuple[str, ...]:
+    """Return the axis along each dimension of what an entry writes, "" where it is none.
+
+    One that lies in memory may have any shape, and is read dimension by dimension.
+    """
+    target = entry.instruction.statements[0].target
+    shape = fixed_shape(entry.instruction.operand(target.buffer))
+    extents = extents_of(entry.instruction.statements[0])
+    found = None if shape is None else unfold(target.indices, shape, extents)
+    return tuple(index.name or "" for index in target.indices) if found is None else found[0]
 
 
 def _has_two_places(found: Iterable[Access]) -> bool:

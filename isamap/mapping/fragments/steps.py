@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index
-from isamap.ir.nodes import Access, Coordinate, Literal
+from isamap.ir.nodes import Access, Buffer, Coordinate, Literal
 from isamap.mapping.fragments.fragment import Fragment, Reference
 
 
@@ -68,6 +68,11 @@ class Step:
     def _spoils(self) -> bool:
         source = dict(self.inputs)[self.tied] if self.tied is not None else None
         return isinstance(source, Step) and (source.tied is None or source._spoils)
+
+    @property
+    def declared(self) -> Buffer:
+        """The operand that its instruction writes, as it is declared there."""
+        return self.entry.instruction.operand(self.target)
 
     @property
     def guarded(self) -> bool:

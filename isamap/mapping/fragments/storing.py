@@ -90,10 +90,10 @@ class Stores:
         for producer in self._tables.storing.get(kind_of(fragment), ()):
             entry = producer.entry
             assert isinstance(producer.value, Access)
-            axes = tuple(i.name or "" for i in producer.value.indices)
-            target = entry.instruction.operand(producer.target)
-            access = entry.instruction.statements[0].target
-            found = fit(entry, target, access, axes, fragment, reference, None, storing=True)
+            along = producer.along(producer.value)
+            assert along is not None, "its kind is known"
+            target, access = entry.instruction.operand(producer.target), producer.written
+            found = fit(entry, target, access, along[0], fragment, reference, None, storing=True)
             if found is None:
                 continue
             limits, pitches = dict(found.limits), dict(found.pitches)

@@ -32,6 +32,11 @@ RANKED = 512
 TRIED = 5
 """Mappings of one statement that are scheduled, lowered and estimated before the choice."""
 
+SLIDING = 3
+"""Mappings tried besides with operands that are loaded as windows slide: rough counts are too low
+for those of them that use no load again.
+"""
+
 OTHERS = 4
 """Instructions of which one mapping is tried where none was and their calls may be faster."""
 
@@ -55,7 +60,8 @@ def alternatives(
     for ranked in order:
         if trial.scheduled >= TRIED or ranked.cycles > HOPELESS * trial.rough:
             break
-        trial.add(ranked)
+        if not ranked.treatments.slides or trial.sliding < SLIDING:
+            trial.add(ranked)
     # Rough counts know no reuse of loads, and placements of one instruction crowd others out.
     for least, others in _by_instruction(enumeration)[:OTHERS]:
         if least < trial.least and others[0].matching.needle.name not in trial.instructions:
@@ -68,7 +74,7 @@ def alternatives(
         if (reason := _left_open(mapping))
     ]
     found += trial.found
-    if not trial.scheduled and may_take(kernel, number):
+    if not (trial.scheduled or trial.sliding) and may_take(kernel, number):
         found = [_within(a, kernel, number, judge) for a in found]
     return tuple(found)
 
@@ -99,7 +105,7 @@ class _Trial:
 
     def __init__(self, kernel: Kernel, number: int, judge: Judge) -> None:
         self.found: list[Alternative] = []
-        self.scheduled = 0
+        self.scheduled = self.sliding = 0
         self.rough = inf
         self._kernel = kernel
         self._judge = judge
@@ -136,8 +142,11 @@ class _Trial:
         except ScheduleError as error:
             self.found.append(Alternative(mapping, None, None, error.diagnostics[0].message))
             return
-        self.scheduled += 1
-        self.rough = min(self.rough, cycles)
+        if ranked.treatments.slides:
+            self.sliding += 1
+        else:
+            self.scheduled += 1
+            self.rough = min(self.rough, cycles)
         made = judge.estimate(lowered)
         wide = spread(schedule, {buffer.name: buffer for buffer in alone.buffers})
         known = ranked.treatments

@@ -83,5 +83,8 @@ class Position:
         first, reach = digits[0], 1
         for digit in digits[1:]:
             reach *= digit.tile
-        whole = first.variable not in fragment.partial
-        return (const(first.tile) if whole else self.live[first.variable]) * reach
+        values = const(1)
+        for part in first.pieces:
+            cut = part.variable in fragment.partial
+            values += (self.live[part.variable] - 1 if cut else const(part.tile - 1)) * part.step
+        return values * reach

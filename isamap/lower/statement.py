@@ -1,6 +1,6 @@
 """One statement under its schedule: what must be known before its loops are made."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from isamap.hw.accelerator import Entry
@@ -128,7 +128,7 @@ class StatementLowering:
         return step
 
     def _memory_input(self, operand: str, expr: Expr, wanted: Fragment) -> RootInput:
-        places = lying(expr, wanted, self.references[operand])
+        places = [p.begun(wanted) for p in lying(expr, wanted, self.references[operand])]
         for place in places:
             found = None if place.guards else self._fit(operand, wanted, place, storing=False)
             if found is not None:
@@ -168,14 +168,16 @@ class StatementLowering:
         )
 
     def fragment(
-        self, operand: str, partial: frozenset[str], references: Iterable[Reference]
+        self, operand: str, partial: frozenset[str], references: Collection[Reference]
     ) -> Fragment:
-        """Return the fragment that an operand takes; of packed elements if it is not simple."""
-        found = fragment(self.mapping, operand, partial, self.fillers.get(operand))
+        """Return the fragment that an operand takes, that of packed elements without an order."""
+        is_packed = all(r.dense is not None for r in references)
+        filler = self.fillers.get(operand)
+        found = fragment(self.mapping, operand, partial, filler, is_packed)
         if found is not None:
             return found
         dense = dense_fragment(self.mapping, operand)
-        if dense is None or any(r.dense is None for r in references):
+        if dense is None or not is_packed:
             raise bad(
                 f"the placements make operand '{operand}' of {self.needle.name} irregular: "
                 "it must be packed"

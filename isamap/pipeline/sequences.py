@@ -12,7 +12,7 @@ from isamap.mapping.fragments.steps import Step
 from isamap.mapping.matching import Mapping
 from isamap.mapping.tiles.operand import dense_fragment, fragment
 from isamap.mapping.tiles.shared import brought
-from isamap.schedule.treatment import Treatments
+from isamap.schedule.treatment import PACKED, Treatments
 
 
 @dataclass(slots=True)
@@ -65,9 +65,13 @@ class Sequences:
         """Yield the instructions that compute an operand, the first one first."""
         treatments = self._treatments(mapping)
         kinds = treatments.feasible(operand)
-        wanted = fragment(mapping, operand, frozenset(), treatments.fillers.get(operand))
+        if kinds is None:
+            return
+        filler = treatments.fillers.get(operand)
+        is_packed = all(kind in PACKED for kind in kinds)
+        wanted = fragment(mapping, operand, frozenset(), filler, is_packed)
         wanted = wanted or dense_fragment(mapping, operand)
-        if kinds is None or wanted is None:
+        if wanted is None:
             return
         references: dict[Access, Reference] = {}
         for access, kind in zip(dict.fromkeys(accesses(expr)), kinds, strict=True):

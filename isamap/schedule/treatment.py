@@ -103,7 +103,7 @@ class Treatments:
         self.fillers = fillers_of(shared.problem(mapping.matching, permissions), mapping.matching)
         self._unpacked = shared.unpacked
         self._packed: dict[tuple[str, Access, Treatment], PackedLayout | None] = {}
-        self._fragments: dict[tuple[str, frozenset[str]], Fragment | None] = {}
+        self._fragments: dict[tuple[str, frozenset[str], bool], Fragment | None] = {}
         self._costs: dict[tuple[str, Treatment], float | None] = {}
         self.ragged = frozenset(
             v for v, tile in mapping.tile.items() if (self.extents[v] % tile).constant != 0
@@ -131,6 +131,18 @@ class Treatments:
             sizes = {k: sum(self.elements(operand, a, k) for a in found) for k in costs}
             chosen = min(costs, key=lambda kind: costs[kind] * sizes[kind])
         return (chosen,) * len(found)
+
+    @property
+    def slides(self) -> bool:
+        """Whether an operand is made of what lies in memory as a window slides along it."""
+        for operand, _ in brought(self.mapping.matching):
+            wanted = self._fragment(operand, frozenset(), "direct")
+            if wanted is None or not wanted.slides:
+                continue
+            kinds = self.feasible(operand)
+            if kinds and not set(kinds) <= set(PACKED):
+                return True
+        return False
 
     def is_constant(self, operand: str) -> bool:
         """Return whether an operand is read from constants alone."""
@@ -174,7 +186,7 @@ class Treatments:
             if len(known) < len(references):
                 continue
             for partial in (frozenset[str](), self.ragged):
-                wanted = fragment(self.mapping, operand, partial, self.fillers.get(operand))
+                wanted = self._fragment(operand, partial, kind)
                 wanted = wanted or dense_fragment(self.mapping, operand)
                 if wanted is not None and self._cost(operand, wanted, known) is None:
                     return self._lack(operand, wanted, known)
@@ -221,7 +233,7 @@ class Treatments:
         kind = kinds[0] if kinds else "direct"
         worst = self.own_cost(operand, kinds)
         whole = self.whole_cost(operand, kind)
-        wanted = self._fragment(operand, self.ragged)
+        wanted = self._fragment(operand, self.ragged, kind)
         if whole is None or wanted is None:
             return worst
         tiles = (
@@ -254,8 +266,10 @@ class Treatments:
 
     def _step(self, operand: str, kinds: tuple[Treatment, ...]) -> Step | None:
         """Return what makes a whole fragment, None for one that is used where it lies."""
-        references = self._read(operand, kinds[0] if kinds else "direct")
-        wanted = self._fragment(operand, frozenset()) or dense_fragment(self.mapping, operand)
+        kind = kinds[0] if kinds else "direct"
+        references = self._read(operand, kind)
+        wanted = self._fragment(operand, frozenset(), kind)
+        wanted = wanted or dense_fragment(self.mapping, operand)
         if wanted is None or references is None or self._is_in_place(wanted):
             return None
         made = self.producers.make(self.mapping.matching.bound(operand), wanted, references)
@@ -276,7 +290,7 @@ class Treatments:
             return None
         worst = 0.0
         for partial in ragged:
-            wanted = self._fragment(operand, partial)
+            wanted = self._fragment(operand, partial, kind)
             if wanted is None:
                 if kind not in PACKED or not references:
                     return None
@@ -310,11 +324,12 @@ class Treatments:
         storage = wanted.storage
         return self.producers.is_immediate(storage) or self.producers.is_memory(storage)
 
-    def _fragment(self, operand: str, partial: frozenset[str]) -> Fragment | None:
-        key = (operand, partial)
+    def _fragment(self, operand: str, partial: frozenset[str], kind: Treatment) -> Fragment | None:
+        is_packed = kind in PACKED
+        key = (operand, partial, is_packed)
         if key not in self._fragments:
             filler = self.fillers.get(operand)
-            self._fragments[key] = fragment(self.mapping, operand, partial, filler)
+            self._fragments[key] = fragment(self.mapping, operand, partial, filler, is_packed)
         return self._fragments[key]
 
     def _cost(
@@ -325,7 +340,8 @@ class Treatments:
             return 0.0 if isinstance(expr, Literal) and not wanted.shape else None
         if self.producers.is_memory(wanted.storage):
             for place in lying(expr, wanted, references):
-                found = None if place.guards else self._fit_or_why(operand, wanted, place)
+                begun = place.begun(wanted)
+                found = None if place.guards else self._fit_or_why(operand, wanted, begun)
                 if isinstance(found, Fit):
                     return 0.0
             return None

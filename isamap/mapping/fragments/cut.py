@@ -19,12 +19,12 @@ def guards_of(
 
 def laid_out(fragment: Fragment) -> frozenset[str]:
     """Return the variables that move along a fragment."""
-    return frozenset(d.variable for dim in fragment.dims for d in dim if d.tile > 1)
+    return frozenset(v for v, tile in tiles_of(fragment).items() if tile > 1)
 
 
 def tiles_of(fragment: Fragment) -> dict[str, int]:
     """Return how many iterations of each variable a whole fragment takes."""
-    return {d.variable: d.tile for dim in fragment.dims for d in dim}
+    return {p.variable: p.tile for dim in fragment.dims for d in dim for p in d.pieces}
 
 
 def cut_out(aside: Aside, fragment: Fragment) -> PaddedLayout | None:

@@ -7,6 +7,7 @@ from math import gcd, prod
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index, Name, const, row_major
 from isamap.ir.nodes import Access, Buffer, Extent, Literal
+from isamap.mapping.fragments.cut import tiles_of
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.needles.demands import broken, free_pitches
 
@@ -147,7 +148,7 @@ def _alignment(entry: Entry, operand: Buffer, fragment: Fragment, reference: Ref
     """
     if reference.dense is not None or operand.name not in entry.align:
         return reference.alignment
-    tiles = {digit.variable: digit.tile for dim in fragment.dims for digit in dim}
+    tiles = tiles_of(fragment)
     tiles |= dict.fromkeys(reference.loose, 1)
     steps = [
         coefficient * prod(tiles.get(atom.name, 1) for atom in atoms if isinstance(atom, Name))
@@ -175,7 +176,7 @@ def _broken(
     counts: dict[str, range] = {}
     for dim, axis in enumerate(axes):
         whole = fragment.shape[dim] if packed else fragment.extent(dim)
-        short = any(digit.variable in fragment.partial for digit in fragment.dims[dim])
+        short = any(digit.is_partial(fragment.partial) for digit in fragment.dims[dim])
         counts[axis] = range(1 if short and not packed else whole, whole + 1)
     for limit, dim in limits.items():
         counts[limit] = counts[axes[dim]]
@@ -230,4 +231,6 @@ def _ends_at(entry: Entry, axis: str, limit: str) -> bool:
 def _is_rectangular(fragment: Fragment, dim: int) -> bool:
     """Return whether the live elements of a dimension are its first ones."""
     digits = [digit for digit in fragment.dims[dim] if digit.tile > 1]
-    return all(digit.variable not in fragment.partial for digit in digits[1:])
+    if any(digit.has_holes(fragment.partial) for digit in digits):
+        return False
+    return not any(digit.is_partial(fragment.partial) for digit in digits[1:])

@@ -1,19 +1,71 @@
 """Fragments: the pieces of operands that instructions take, and where their elements come from."""
 
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from math import prod
 
 from isamap.ir.dtype import DType
-from isamap.ir.index import Index, const
+from isamap.ir.index import Index, const, var
 from isamap.ir.nodes import Access, Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Digit:
-    """A variable laid out along a dimension of a fragment, ``tile`` iterations of it."""
+class Part:
+    """A variable of a sum that is laid out: ``tile`` iterations, ``step`` places each.
+
+    Where they go ``back``, the last one has the first place.
+    """
 
     variable: str
     tile: int
+    step: int = 1
+    back: bool = False
+
+    @property
+    def ahead(self) -> int:
+        """The iterations from one place to the next that it has."""
+        return -1 if self.back else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """A variable laid out along a dimension of a fragment, ``tile`` iterations of it.
+
+    Or a sum of the variables ``parts``, the least step first, of which ``tile`` is the number of
+    values: a window ``2*w + s`` that slides along what lies in memory.  The ``variable`` is then no
+    identifier.  A part that goes back may stand alone.
+    """
+
+    variable: str
+    tile: int
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def pieces(self) -> tuple[Part, ...]:
+        """The variables with their iterations, also where it is only one."""
+        return self.parts or (Part(self.variable, self.tile),)
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables that move along it."""
+        return frozenset(part.variable for part in self.pieces)
+
+    def is_partial(self, partial: AbstractSet[str]) -> bool:
+        """Return whether it has fewer values where fewer iterations of ``partial`` are alive."""
+        return any(part.variable in partial for part in self.pieces if part.tile > 1)
+
+    def has_holes(self, partial: AbstractSet[str]) -> bool:
+        """Return whether some value before the last is that of no iteration.
+
+        Of ``partial`` variables only one may be alive: then 1 is no value of ``2*w + s``.  Those
+        that go back leave out the first values.
+        """
+        reach = 1
+        for part in self.parts:
+            if part.step > reach or (part.back and part.variable in partial):
+                return True
+            reach += part.step * (part.tile - 1) if part.variable not in partial else 0
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +96,17 @@ class Fragment:
     def has_dead(self, dim: int) -> bool:
         """Return whether some element along a dimension may be dead."""
         short = self.extent(dim) < self.shape[dim]
-        return short or any(digit.variable in self.partial for digit in self.dims[dim])
+        return short or any(digit.is_partial(self.partial) for digit in self.dims[dim])
 
     @property
     def variables(self) -> frozenset[str]:
         """The variables that are laid out in the fragment."""
-        return frozenset(digit.variable for dim in self.dims for digit in dim)
+        return frozenset(v for dim in self.dims for digit in dim for v in digit.variables)
+
+    @property
+    def slides(self) -> bool:
+        """Whether sums are laid out, so that fragments have elements in common."""
+        return any(len(digit.pieces) > 1 for dim in self.dims for digit in dim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +165,37 @@ class Reference:
         pitch: Index | None = None
         reach = 1
         for digit in reversed(digits):
-            if not self.offset.is_linear_in([digit.variable]):
+            own = self._pitch(digit)
+            if own is None:
                 return None
-            own = self.offset.coefficient(digit.variable)
             if pitch is None:
                 pitch = own
             elif own != pitch * reach:
                 return None
             reach *= digit.tile
         return const(0) if pitch is None else pitch
+
+    def _pitch(self, digit: Digit) -> Index | None:
+        """Return how far apart values of a digit lie; None if that differs among its variables."""
+        if not self.offset.is_linear_in(digit.variables):
+            return None
+        first, *others = digit.pieces
+        pitch = self.offset.coefficient(first.variable) * first.ahead
+        for part in others:
+            if self.offset.coefficient(part.variable) * part.ahead != pitch * part.step:
+                return None
+        return pitch
+
+    def begun(self, fragment: Fragment) -> "Reference":
+        """Return the reference with ``offset`` that of a fragment's first place.
+
+        Where variables go back that is the place of their last iteration.
+        """
+        if self.dense is not None:
+            return self
+        pieces = (part for dim in fragment.dims for digit in dim for part in digit.pieces)
+        last = {p.variable: var(p.variable) + (p.tile - 1) for p in pieces if p.back}
+        return replace(self, offset=self.offset.substitute(last)) if last else self
 
     def row_pitch(self, fragment: Fragment, dim: int) -> int:
         """Return the known pitch between rows along a dimension; 0 where there are no such rows.

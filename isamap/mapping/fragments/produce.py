@@ -257,7 +257,8 @@ class Producers:
                 inputs.append((name, FromImmediate(expr)))
             elif self.is_memory(operand.storage):
                 filler = self.filler(producer, fragment)
-                for reference in lying(expr, fragment, known.places, tables):
+                for place in lying(expr, fragment, known.places, tables):
+                    reference = place.begun(fragment)
                     found = fit(entry, operand, access, producer.axes, fragment, reference, filler)
                     if found is not None:
                         break
@@ -342,7 +343,7 @@ class Producers:
             dims.append(fragment.dims[dim])
             if dim in fragment.filled:
                 filled.add(position)
-        kept = {digit.variable for dim in dims for digit in dim}
+        kept = {v for dim in dims for digit in dim for v in digit.variables}
         if (laid_out(fragment) - kept) & names(expr):
             return None
         filler = None

@@ -217,7 +217,7 @@ def _beside(
     if len(dims) != len(along) or "" in along or fixed_shape(operand) != shape:
         return None
     laid = tuple(taken.dims[dim] for dim in dims)
-    variables = {digit.variable for dim in laid for digit in dim}
+    variables = {v for dim in laid for digit in dim for v in digit.variables}
     partial = frozenset(taken.partial & variables)
     fragment = Fragment(entry.storage(name), operand.dtype, shape, laid, partial)
     return Beside(name, value, fragment)

@@ -112,7 +112,7 @@ def _regrouped(fragment: Fragment, shape: tuple[int, ...]) -> Fragment | None:
         for n in group[1:]:
             # Inside another digit, each place must be alive.
             reach = prod(digit.tile for digit in pieces[n])
-            if reach != extents[n] or any(d.variable in fragment.partial for d in pieces[n]):
+            if reach != extents[n] or any(d.is_partial(fragment.partial) for d in pieces[n]):
                 return None
     return replace(
         fragment,

@@ -15,6 +15,7 @@ from isamap.mapping.matching import Axis, Mapping, Matching, Needle
 from isamap.mapping.needles.needles import operand_accesses
 from isamap.mapping.tiles.joined import joins
 from isamap.mapping.tiles.shared import brought, gathered, places_of
+from isamap.mapping.tiles.sliding import sliding
 
 
 def needle_access(matching: Matching, operand: str) -> Access:
@@ -27,13 +28,16 @@ def needle_access(matching: Matching, operand: str) -> Access:
 def taken_access(matching: Matching, operand: str) -> tuple[Access, tuple[str, ...]]:
     """Return how the instruction reads an operand that lies in memory, and its axes.
 
-    One that is gathered is packed whole, so that only its shape counts.
+    Of a dimension that is a sum of axes only the place counts: it is an axis of its own.  One that
+    is gathered is packed whole, so that only its shape counts.
     """
     access = needle_access(matching, operand)
-    if gathered(matching, operand):
-        whole = tuple(var(f"{d}") for d in range(len(access.indices)))
-        return replace(access, indices=whole), tuple(f"{d}" for d in range(len(whole)))
-    return access, tuple(index.name or "" for index in access.indices)
+    is_gathered = bool(gathered(matching, operand))
+    indices = tuple(
+        var(f"{d}") if is_gathered or len(index.names) > 1 else index
+        for d, index in enumerate(access.indices)
+    )
+    return replace(access, indices=indices), tuple(index.name or "" for index in indices)
 
 
 def placed_digits(mapping: Mapping, axis: str) -> tuple[PlacedDigit, ...]:
@@ -133,21 +137,31 @@ def _filled(needle: Needle, target: tuple[Index, ...], own: tuple[Index, ...]) -
 
 
 def fragment(
-    mapping: Mapping, operand: str, partial: frozenset[str], filler: Literal | None
+    mapping: Mapping,
+    operand: str,
+    partial: frozenset[str],
+    filler: Literal | None,
+    packed: bool = False,
 ) -> Fragment | None:
-    """Return the fragment that an operand takes, or None if it is not simple.
+    """Return the fragment that an operand takes, or None if its elements have no regular order.
 
-    ``filler`` None says that dead elements do no harm.
+    That of an input that is not ``packed`` may slide: along a dimension lie the values of a sum of
+    variables.  ``filler`` None says that dead elements do no harm.
     """
     if gathered(mapping.matching, operand):
         return None
     buffer: Buffer = mapping.matching.needle.operand(operand)
     shape = operand_shape(mapping, operand)
     dims = operand_digits(mapping, operand)
-    if shape is None or not is_simple(dims):
+    if shape is None:
         return None
-    laid_out = tuple(tuple(Digit(d.form.name or "", d.extent) for d in dim) for dim in dims)
-    laid = {digit.variable for dim in laid_out for digit in dim}
+    is_input = operand != mapping.matching.needle.target.buffer
+    laid_out = _plain(dims)
+    if laid_out is None and is_input and not packed:
+        laid_out = sliding(dims, mapping.tile)
+    if laid_out is None:
+        return None
+    laid = {v for dim in laid_out for digit in dim for v in digit.variables}
     assert buffer.storage is not None
     return Fragment(
         buffer.storage,
@@ -158,6 +172,13 @@ def fragment(
         filled_dims(mapping, operand) if filler is not None else frozenset(),
         filler,
     )
+
+
+def _plain(dims: tuple[tuple[PlacedDigit, ...], ...]) -> tuple[tuple[Digit, ...], ...] | None:
+    """Return digits of one variable each, None if they are not :func:`is_simple`."""
+    if not is_simple(dims):
+        return None
+    return tuple(tuple(Digit(d.form.name or "", d.extent) for d in dim) for dim in dims)
 
 
 def spare_rows(

@@ -112,12 +112,29 @@ def test_an_order_of_its_own_is_kept(tmp_path: Path) -> None:
     straight(text, machine(tmp_path, DOT, WOVEN), "i <- h, k <- [d, c]")
 
 
+@pytest.mark.parametrize("height", [8, 7])
+def test_one_variable_is_split_over_the_axes_of_a_load(height: int, tmp_path: Path) -> None:
+    text = f"""kernel product {{
+      in X : s8[{height}, 64]  const F : s8[64]  out Y : s32[{height}]
+      Y[h] += s32(X[h, k]) * s32(F[k])
+    }}"""
+    straight(text, machine(tmp_path, DOT, BRICKS), "i <- h, k <- k")
+
+
 def test_stores_take_what_lies_along_one_dimension(tmp_path: Path) -> None:
     text = """kernel times {
       in A : s32[6, 12]  in B : s32[6, 12]  out Y : s32[6, 12]
       Y[h, w] = A[h, w] * B[h, w]
     }"""
     straight(text, machine(tmp_path, TIMES), "i <- [h, w]")
+
+
+def test_one_variable_is_split_over_the_axes_of_a_store(tmp_path: Path) -> None:
+    text = """kernel times {
+      in A : s32[6, 16]  in B : s32[6, 16]  out Y : s32[6, 16]
+      Y[h, w] = A[h, w] * B[h, w]
+    }"""
+    straight(text, machine(tmp_path, TIMES), "i <- w")
 
 
 OUTER, INNER, MIDDLE = var("i"), var("j"), var("k")

@@ -24,7 +24,10 @@ def laid_out(fragment: Fragment) -> frozenset[str]:
 
 def tiles_of(fragment: Fragment) -> dict[str, int]:
     """Return how many iterations of each variable a whole fragment takes."""
-    return {p.variable: p.tile for dim in fragment.dims for d in dim for p in d.pieces}
+    found: dict[str, int] = {}
+    for part in (p for dim in fragment.dims for digit in dim for p in digit.pieces):
+        found[part.variable] = max(part.tile * part.every, found.get(part.variable, 1))
+    return found
 
 
 def cut_out(aside: Aside, fragment: Fragment) -> PaddedLayout | None:

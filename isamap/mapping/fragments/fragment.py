@@ -13,18 +13,20 @@ from isamap.ir.nodes import Access, Literal
 class Part:
     """A variable of a sum that is laid out: ``tile`` iterations, ``step`` places each.
 
-    Where they go ``back``, the last one has the first place.
+    They are every ``every``-th one, where others are laid out elsewhere.  Where they go ``back``,
+    the last one has the first place.
     """
 
     variable: str
     tile: int
     step: int = 1
+    every: int = 1
     back: bool = False
 
     @property
     def ahead(self) -> int:
         """The iterations from one place to the next that it has."""
-        return -1 if self.back else 1
+        return -self.every if self.back else self.every
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class Digit:
 
     Or a sum of the variables ``parts``, the least step first, of which ``tile`` is the number of
     values: a window ``2*w + s`` that slides along what lies in memory.  The ``variable`` is then no
-    identifier.  A part that goes back may stand alone.
+    identifier.  A part may stand alone: one that goes back, or of 32 iterations in two digits every
+    16th, and those between.
     """
 
     variable: str

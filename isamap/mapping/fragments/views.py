@@ -5,12 +5,13 @@ The elements of an operand in a register are numbered row by row, so an instruct
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
 from isamap.ir.nodes import Access
-from isamap.mapping.fragments.fragment import Digit, Fragment, Reference
+from isamap.mapping.fragments.fragment import Digit, Fragment, Part, Reference
 
 
 def refine(
@@ -103,7 +104,7 @@ def _regrouped(fragment: Fragment, shape: tuple[int, ...]) -> Fragment | None:
     pieces: dict[int, tuple[Digit, ...]] = {}
     filled: set[int] = set()
     for dim, group in enumerate(own):
-        cut = _cut(fragment.dims[dim], [extents[n] for n in group])
+        cut = _cut(fragment.dims[dim], [extents[n] for n in group], fragment.partial)
         if cut is None:
             return None
         pieces.update(zip(group, cut, strict=True))
@@ -122,17 +123,44 @@ def _regrouped(fragment: Fragment, shape: tuple[int, ...]) -> Fragment | None:
     )
 
 
-def _cut(digits: tuple[Digit, ...], extents: list[int]) -> list[tuple[Digit, ...]] | None:
-    """Return the digits of a dimension cut into parts, the last ones full; none for extent 1."""
+def _cut(
+    digits: tuple[Digit, ...], extents: list[int], partial: AbstractSet[str]
+) -> list[tuple[Digit, ...]] | None:
+    """Return the digits of a dimension cut into parts, the last ones full; none for extent 1.
+
+    A digit of which all iterations are alive may be cut in two.
+    """
     if not extents:
         return []
     rest = list(digits)
     parts: list[tuple[Digit, ...]] = []
     for extent in reversed(extents[1:]):
         part: list[Digit] = []
-        while prod(digit.tile for digit in part) < extent and rest:
-            part.insert(0, rest.pop())
-        if prod(digit.tile for digit in part) != extent:
+        while extent > 1 and rest:
+            outer, inner = _split(rest.pop(), extent, partial)
+            rest += () if outer is None else (outer,)
+            part.insert(0, inner)
+            if extent % inner.tile:
+                return None
+            extent //= inner.tile
+        if extent > 1:
             return None
         parts.insert(0, tuple(part))
     return [tuple(rest), *parts]
+
+
+def _split(digit: Digit, extent: int, partial: AbstractSet[str]) -> tuple[Digit | None, Digit]:
+    """Return a digit as one outside of one with so many iterations; as it is if that cannot be."""
+    first, *others = digit.pieces
+    if others or first.back or digit.is_partial(partial):
+        return None, digit
+    if digit.tile <= extent or digit.tile % extent:
+        return None, digit
+    return _every(first, digit.tile // extent, extent), _every(first, extent, 1)
+
+
+def _every(part: Part, tile: int, step: int) -> Digit:
+    """Return so many iterations of those of a part, each so many steps after the last."""
+    every = part.every * step
+    own = () if every == 1 else (Part(part.variable, tile, every=every),)
+    return Digit(part.variable, tile, own)

@@ -31,7 +31,7 @@ from typing import IO
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from beside.cases import Case, cases, families, spread, title
+from beside.cases import SHAPES, Case, cases, families, spread, title
 from beside.peaks import Peaks, compile_peak
 from beside.peers import PEERS, TUNED, Peer, chosen
 from beside.process import Gone, Process
@@ -62,6 +62,13 @@ def parser() -> argparse.ArgumentParser:
         "--grep", default="", help="only cases like this regular expression: 'k=1760$'"
     )
     made.add_argument("--limit", type=int, default=0, help="so many cases of each family, spread")
+    made.add_argument(
+        "--shapes",
+        type=Path,
+        default=SHAPES,
+        help="a folder of files like those there, with other sizes; families without a file have "
+        "no cases",
+    )
     made.add_argument("--threads", type=int, default=1, help="and cores; 1")
     made.add_argument("--cores", default="", help="which: 0,1; the first ones of this process")
     made.add_argument("--rounds", type=int, default=9, help="how often each peer is timed; 9")
@@ -99,7 +106,7 @@ def main(words: Sequence[str] | None = None) -> int:
     extra |= dict(pair.partition("=")[::2] for pair in given.env)
     try:
         peers = chosen(given.peers)
-        todo = wanted_cases(given.families, given.grep, given.limit)
+        todo = wanted_cases(given.families, given.grep, given.limit, given.shapes)
     except ValueError as error:
         made.error(str(error))
     records: dict[str, list[Record]] = {}
@@ -135,15 +142,20 @@ def main(words: Sequence[str] | None = None) -> int:
     return int(any(t.wrong for own in records.values() for r in own for t in r.timings))
 
 
-def wanted_cases(names: str, pattern: str, limit: int) -> dict[str, list[Case]]:
-    """Return the cases of each family of a list with commas; ValueError for an unknown one."""
+def wanted_cases(
+    names: str, pattern: str, limit: int, shapes: Path = SHAPES
+) -> dict[str, list[Case]]:
+    """Return the cases of each family of a list with commas; ValueError for an unknown one, or
+    where there are none."""
     found: dict[str, list[Case]] = {}
     for family in families() if names == "all" else names.split(","):
         if family not in families():
             raise ValueError(f"unknown family {family!r}; known: {', '.join(families())}")
-        like = [case for case in cases(family) if re.search(pattern, title(case))]
+        like = [case for case in cases(family, shapes) if re.search(pattern, title(case))]
         if like:
             found[family] = spread(like, limit) if limit else like
+    if not found:
+        raise ValueError(f"no such cases in {shapes}")
     return found
 
 

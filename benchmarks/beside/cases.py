@@ -74,13 +74,18 @@ def families() -> tuple[str, ...]:
     return tuple(f"{kind}_{t}" for kind, (_, _, types) in SOURCES.items() for t in types)
 
 
-def cases(family: str) -> list[Case]:
-    """Return the cases of a family, each once, in the order of its file; KeyError for another."""
+def cases(family: str, folder: Path = SHAPES) -> list[Case]:
+    """Return the cases of a family, each once, in the order of its file in ``folder``; none where
+    that has no such file.  KeyError for another family.
+    """
     if family not in families():
         raise KeyError(family)
     kind = family.partition("_")[0]
     name, meaning, _ = SOURCES[kind]
-    with (SHAPES / f"{name}.csv").open(newline="") as file:
+    path = folder / f"{name}.csv"
+    if not path.is_file():
+        return []
+    with path.open(newline="") as file:
         found = [{"family": family, **meaning(row)} for row in csv.DictReader(file)]
     return [case for i, case in enumerate(found) if case not in found[:i]]
 

@@ -97,6 +97,17 @@ def test_a_limit_spreads_cases_and_keeps_both_ends() -> None:
         side_by_side.wanted_cases("gem", "", 0)
 
 
+def test_sizes_may_come_from_another_folder() -> None:
+    others = cases.SHAPES / "others"
+    given = {family: cases.cases(family) for family in cases.families()}
+    own = side_by_side.wanted_cases("all", "", 0, others)
+    assert "silu_f32" not in own  # no file
+    assert {"gemm_u8s8", "conv_f32", "dw_bf16", "softmax_f32"} <= own.keys()
+    assert any(case not in given[family] for family, found in own.items() for case in found)
+    with pytest.raises(ValueError, match="no such cases in"):
+        side_by_side.wanted_cases("silu_f32", "", 0, others)
+
+
 def in_f32(case: dict[str, Any]) -> np.ndarray:
     """Return an answer with sums in f32, as numpy takes them, of the exact inputs."""
     family, _, kind = case["family"].partition("_")

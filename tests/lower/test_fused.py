@@ -31,6 +31,9 @@ FUSED = {
     "sizes": {1: 0},
     "overtaken": {1: 0},
 }
+CHEAPER_APART = {"transposed"}
+"""What may be fused, but rows are woven faster than each result is stored down a column."""
+
 APART = {
     "neighbours": "reads 2 elements of T at a point",
     "own_input": "A is read while the results are made",
@@ -46,7 +49,8 @@ def test_kernels_are_fused_where_they_may_and_compute_the_same(name: str, hardwa
     kernel, accelerator = KERNELS[name], machine(hardware)
     choice = first_choice(kernel, accelerator)
     if hardware == "x86_avx512":
-        assert choice.schedule.fused == FUSED.get(name, {})
+        want = {} if name in CHEAPER_APART else FUSED.get(name, {})
+        assert choice.schedule.fused == want
     agrees(kernel, choice.lowered, accelerator, 5)
 
 

@@ -100,7 +100,7 @@ def run(arguments: Sequence[str] | None) -> int:
 
 @contextmanager
 def _few_collections() -> Iterator[None]:
-    """Look for unreachable cycles seldom: a mapping makes millions of values, and no cycles."""
+    """Look for unreachable cycles seldom: a mapping makes millions of values, few in cycles."""
     before = gc.get_threshold()
     gc.set_threshold(50_000, 20, 50)
     try:

@@ -44,8 +44,7 @@ def leaving(site: Site, size: int, cache: Storage) -> float:
     line = cache.line or LINE
     sets = max(1, cache.size // line // cache.ways)
     wanted = FOLLOWING * cache.ways
-    each = max(1, round(site.stretch * size / line))
-    lines = [int(p) * size // line + n for p in sorted(site.places()) for n in range(each)]
+    lines = _lines_at_once(site, size, line)
     for _, count, stride in reversed(site.loops):
         if len(lines) >= wanted:
             break
@@ -88,13 +87,18 @@ def beside(site: Site, size: int, cache: Storage) -> float:
     assert cache.size is not None
     assert cache.ways is not None
     line = cache.line or LINE
-    number = cache.size // cache.ways // line
-    each = range(max(1, round(site.stretch * size / line)))
-    lines = {int(place) * size // line + n for place in site.places() for n in each}
+    lines = {*_lines_at_once(site, size, line)}
     if len(lines) <= cache.ways:
         return 1.0
+    number = max(1, cache.size // line // cache.ways)
     sets = Counter(at % number for at in lines)
     return number / len(sets) if max(sets.values()) > cache.ways else 1.0
+
+
+def _lines_at_once(site: Site, size: int, line: int) -> list[int]:
+    """Return the lines that a site touches in one iteration of all loops, in order."""
+    each = range(max(1, round(site.stretch * size / line)))
+    return [int(place) * size // line + n for place in sorted(site.places()) for n in each]
 
 
 @lru_cache(maxsize=4096)

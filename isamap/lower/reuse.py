@@ -98,7 +98,7 @@ class Reuse:
         again, until none of it is left where it fills all.
         """
         if capacity is None:
-            return self._asked(sites, depth, False, None)
+            return self._asked(sites, depth, stays=False, capacity=None)
         is_first = self.first is not None and capacity == self.first.size
         sure, _ = self._reused(depth, sites, every, capacity * HELD, is_first)
         most, filled = self._reused(depth, sites, every, capacity, is_first)

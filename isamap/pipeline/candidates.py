@@ -78,20 +78,26 @@ class Contest:
         return self.estimate * FURTHER if self.lighter else self.limit(candidate)
 
     def offer(self, candidate: Candidate, cycles: float, busy: float) -> None:
-        """Take a candidate if it is better, or one before it that costs and works about the same in
-        fewer steps: that has the statements in the order in which they share rounds best.
+        """Take a candidate if it is better, or one before it that is better, too, and costs and
+        works about the same in fewer steps: that has the statements in the order in which they
+        share rounds best.
         """
-        offer = cycles, busy, candidate
         fewer = [
-            known
-            for known in self.offered
-            if known[0] <= cycles * ALIKE and known[1] <= busy * ALIKE
-            if len(known[2].rewritings) < len(candidate.rewritings)
+            (before, worked, known)
+            for before, worked, known in self.offered
+            if before <= cycles * ALIKE and worked <= busy * ALIKE
+            if len(known.rewritings) < len(candidate.rewritings)
+            if self._is_better(known, before, worked)
         ]
-        self.offered.append(offer)
+        self.offered.append((cycles, busy, candidate))
+        if self._is_better(candidate, cycles, busy):
+            found = next(iter(fewer), self.offered[-1])
+            self.estimate, self.busy, self.best = found
+
+    def _is_better(self, candidate: Candidate, cycles: float, busy: float) -> bool:
+        """Return whether a candidate takes less than the best so far, or works much less."""
         lighter = self.lighter and cycles < self.reach(candidate) and busy * LIGHTER < self.busy
-        if cycles < self.limit(candidate) or lighter:
-            self.estimate, self.busy, self.best = next(iter(fewer), offer)
+        return cycles < self.limit(candidate) or lighter
 
     @property
     def second(self) -> Candidate | None:

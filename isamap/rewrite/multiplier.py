@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from isamap.ir.dtype import DTYPES, DType
 from isamap.ir.literal import canonical
 from isamap.ir.nodes import Expr, Kernel, Literal, Op
-from isamap.ir.printer import print_expr
-from isamap.rewrite.build import Draft, extents, remade, replaced
+from isamap.rewrite.by_operations import by_operations
 from isamap.rewrite.rule import Rewriting
 from isamap.solver.lemma import Lemma
 
@@ -67,28 +66,20 @@ def by_multiplier(kernel: Kernel, number: int) -> Iterator[Rewriting]:
     ``x % 10`` is what that leaves of x.  Of numbers with a sign, those below 0 are divided as what
     they are -1 less.
     """
-    statement = kernel.statements[number]
-    found: dict[Op, None] = {}
+    why = "the high half of a product, shifted, as long as the factor is exact enough"
+    return by_operations(NAME, kernel, number, _multiplied, _lemma, why)
 
-    def multiplied(expr: Op) -> Expr | None:
-        divisor = _divisor(expr)
-        if divisor is None:
-            return None
-        found[expr] = None
-        x, dtype = expr.args[0], expr.dtype
-        quotient = _floor(x, divisor, dtype)
-        if expr.op == "//":
-            return quotient
-        return Op("-", (x, Op("*", (quotient, _number(divisor, dtype)), dtype)), dtype)
 
-    own = remade(statement.value, multiplied)
-    if not found:
-        return
-    draft = Draft(statement.target, statement.reduction, own, extents(statement))
-    lemmas = tuple(dict.fromkeys(_lemma(one) for one in found))
-    told = ", ".join(print_expr(one) for one in found)
-    note = f"{told}: the high half of a product, shifted, as long as the factor is exact enough"
-    yield Rewriting(NAME, number, replaced(kernel, number, [draft]), lemmas, note)
+def _multiplied(expr: Op) -> Expr | None:
+    """Return the product that is a quotient or a remainder, None for other operations."""
+    divisor = _divisor(expr)
+    if divisor is None:
+        return None
+    x, dtype = expr.args[0], expr.dtype
+    quotient = _floor(x, divisor, dtype)
+    if expr.op == "//":
+        return quotient
+    return Op("-", (x, Op("*", (quotient, _number(divisor, dtype)), dtype)), dtype)
 
 
 def _divisor(expr: Op) -> int | None:

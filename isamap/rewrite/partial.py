@@ -62,7 +62,8 @@ def splitting(shapes: Shapes) -> Rule:
 
 def _widths(shapes: Shapes, statement: Statement) -> tuple[tuple[int, int], ...]:
     """Return how many results the machine's instructions combine at once, each with the lanes that
-    are tried for it: as many, and more in flight."""
+    are tried for it: as many, and more in flight.
+    """
     operation = REDUCTION_OPERATIONS[statement.reduction]
     found: set[int] = set()
     for one in shapes.statements:
@@ -146,10 +147,10 @@ def _split(
     drafts += [Draft(target, reduction, parts, inner), *ends]
     shape = (*(sizes[v] for v in kept), const(lanes))
     with suppress(NoTermError):
-        again = any(one.start < steps * lanes for one in left)
-        once = () if not again else (repeated(kernel, statement),)
-        positions = _positions(name, extent, lanes, left, once=not again)
-        lemmas = (*laws(kernel, statement), *once, positions)
+        overlap = any(one.start < steps * lanes for one in left)
+        lemmas = laws(kernel, statement)
+        lemmas += (repeated(kernel, statement),) if overlap else ()
+        lemmas += (_positions(name, extent, lanes, left, once=not overlap),)
         more = f" and {rest} more" if rest else ""
         why = (
             "the kernel permits to reassociate"

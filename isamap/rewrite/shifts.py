@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from isamap.ir.literal import canonical
 from isamap.ir.nodes import Expr, Kernel, Literal, Op
-from isamap.ir.printer import print_expr
-from isamap.rewrite.build import Draft, extents, remade, replaced
+from isamap.rewrite.by_operations import by_operations
 from isamap.rewrite.rule import Rewriting
 from isamap.solver.lemma import Lemma
 
@@ -14,25 +13,17 @@ NAME = "by-shift"
 
 def by_shift(kernel: Kernel, number: int) -> Iterator[Rewriting]:
     """Yield ``x >> 2`` for ``x // 4``, and ``x & 3`` for ``x % 4``: both round down."""
-    statement = kernel.statements[number]
-    found: dict[Op, None] = {}
+    why = "by a power of two, rounding down, as bits are shifted out"
+    return by_operations(NAME, kernel, number, _shifted, _lemma, why)
 
-    def shifted(expr: Op) -> Expr | None:
-        power, dtype = _power(expr), expr.dtype
-        if power is None:
-            return None
-        found[expr] = None
-        op, count = ("&", (1 << power) - 1) if expr.op == "%" else (">>", power)
-        return Op(op, (expr.args[0], Literal(canonical(str(count), dtype), dtype)), dtype)
 
-    own = remade(statement.value, shifted)
-    if not found:
-        return
-    draft = Draft(statement.target, statement.reduction, own, extents(statement))
-    lemmas = tuple(dict.fromkeys(_lemma(one) for one in found))
-    told = ", ".join(print_expr(one) for one in found)
-    note = f"{told}: by a power of two, rounding down, as bits are shifted out"
-    yield Rewriting(NAME, number, replaced(kernel, number, [draft]), lemmas, note)
+def _shifted(expr: Op) -> Expr | None:
+    """Return the shift or the mask that is a quotient or a remainder, None for other operations."""
+    power, dtype = _power(expr), expr.dtype
+    if power is None:
+        return None
+    op, count = ("&", (1 << power) - 1) if expr.op == "%" else (">>", power)
+    return Op(op, (expr.args[0], Literal(canonical(str(count), dtype), dtype)), dtype)
 
 
 def _power(expr: Op) -> int | None:

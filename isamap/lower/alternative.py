@@ -12,6 +12,11 @@ from isamap.schedule.treatment import Treatments
 ALIKE = 1.1
 """Estimates this close are taken for equal."""
 
+CALLED = 1 / 64
+"""Cycles that a call counts beside those in which it keeps units busy: of two that take as long,
+the one that makes fewer calls leaves more to what is around them.
+"""
+
 BUSIER = 1.5
 """How much longer what does more of a statement at once may keep the units busy for that."""
 
@@ -52,9 +57,10 @@ def by_preference(found: Sequence[Alternative]) -> tuple[StatementSchedule, ...]
         estimate, schedule, wide = item
         if estimate.cycles > ALIKE * least:
             return 2, estimate.cycles, estimate.busy, wide
+        weight = estimate.busy + CALLED * sum(estimate.instructions.values())
         if estimate.busy > BUSIER * idle:
-            return 1, estimate.busy, estimate.cycles, wide
-        return -covered(schedule.mapping), estimate.busy, estimate.cycles, wide
+            return 1, weight, estimate.cycles, wide
+        return -covered(schedule.mapping), weight, estimate.cycles, wide
 
     return tuple(schedule for _, schedule, _ in sorted(known, key=rank))
 

@@ -90,9 +90,9 @@ def crowding(
             # Rows of any other pitch spread over the sets.
             if any(gcd(step, way) >= ALIASED * line for _, step in outer):
                 found.append(outer)
-    # The other operands need lines of these sets, too; of results that are stored in each pass as
-    # many, beside those of each input.
-    ways = max(1, cache.ways * 2 // 3 if along is None else cache.ways // (len(found) + 1))
+    # Lines that other operands need but once are the first to leave: they take one place.  Results
+    # that are stored in each pass need as many lines as each input.
+    ways = max(1, cache.ways - 1 if along is None else cache.ways // (len(found) + 1))
     fetch = float(line / cache.read)
     if along is not None:
         # The next cache sends the line; one of results leaves and comes back as well.

@@ -40,5 +40,5 @@ def test_what_is_faster_alone_gives_way_to_what_goes_along(
     alone = softmax()
     assert alone.schedule.companions(0) != tuple(statements)
     assert found.estimate.cycles < alone.estimate.cycles
-    (told,) = [s.why for s in found.statements if s.why.startswith("part of")]
+    (told,) = {s.why for s in found.statements if s.why.startswith("part of")}
     assert told == "part of the lowest estimate of all statements together"

@@ -23,6 +23,9 @@ from isamap.ir.nodes import Buffer, Kernel
 _TOLD = 64
 """Elements of which the true bound is derived to tell one, where a cheaper one lets all pass."""
 
+_VAGUE = 1 / 16
+"""Bounds that are more than this of a usual result let wrong ones pass."""
+
 _WHOLE_COST = 1 << 24
 """Iterations up to which bounds are computed for all elements rather than for the doubtful ones."""
 
@@ -33,7 +36,8 @@ class Comparison:
 
     ``where`` is the element of ``buffer`` that uses most of its bound, of some that may, with both
     values, their ``difference`` and its ``bound``; ``compared`` counts elements,
-    ``unbounded`` those without a finite bound (they pass).  ``text`` says all of it in a line.
+    ``unbounded`` those without a finite bound (they pass).  It is ``vague`` where the bound is
+    about as large as the results.  ``text`` says all of it in a line.
     """
 
     ok: bool
@@ -46,6 +50,7 @@ class Comparison:
     compared: int
     unbounded: int
     text: str
+    vague: bool = False
 
 
 def compare(
@@ -226,7 +231,17 @@ def _finding(
         count,
         unbounded,
         text,
+        unbounded > 0 or float(bound[worst]) > _VAGUE * _usual(wanted),
     )
+
+
+def _usual(values: Values) -> float:
+    """Return the median magnitude of those that are neither zero nor infinite; infinity if none
+    is.
+    """
+    size = np.abs(values.astype(F64))
+    size = size[np.isfinite(size) & (size > 0)]
+    return float(np.median(size)) if len(size) else float("inf")
 
 
 def _merged(found: list[Comparison]) -> Comparison:
@@ -235,7 +250,8 @@ def _merged(found: list[Comparison]) -> Comparison:
 
     worst = max(found, key=badness)
     compared, unbounded = sum(c.compared for c in found), sum(c.unbounded for c in found)
-    return replace(worst, compared=compared, unbounded=unbounded)
+    vague = any(c.vague for c in found)
+    return replace(worst, compared=compared, unbounded=unbounded, vague=vague)
 
 
 def _same(a: Values, b: Values) -> Values:

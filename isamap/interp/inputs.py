@@ -23,7 +23,11 @@ _MODEST = 1 << 10
 
 
 def random_inputs(
-    kernel: Kernel, symbols: Mapping[str, int] | None = None, seed: int = 0
+    kernel: Kernel,
+    symbols: Mapping[str, int] | None = None,
+    seed: int = 0,
+    *,
+    one_sign: bool = False,
 ) -> dict[str, Values]:
     """Return an array for every in, const and inout buffer; the same seed gives the same arrays.
 
@@ -32,12 +36,15 @@ def random_inputs(
     two, so that most sums of products are exact and a result can be compared bit for bit: 1/16, or
     1/8 or 1/4 where sums are long or their type is narrow (in proportion in a declared range).
     Buffers from which indices are read hold indices that are in bounds.
+
+    With ``one_sign`` floats are in 0..1/4 (of what is declared), so that little cancels: rounding
+    errors grow no faster than the values do, even through many statements.
     """
     values = bind_symbols(kernel, symbols or {})
     generator = np.random.default_rng(seed)
     limits, digits = _index_limits(kernel, values), _grid_digits(kernel, values)
     return {
-        b.name: _random(b, shape_of(b, values), generator, limits.get(b.name), digits)
+        b.name: _random(b, shape_of(b, values), generator, limits.get(b.name), digits, one_sign)
         for b in inputs_of(kernel)
     }
 
@@ -48,9 +55,10 @@ def _random(
     generator: np.random.Generator,
     limit: tuple[int, int] | None,
     digits: int,
+    one_sign: bool,
 ) -> Values:
     size = prod(shape)
-    drawn = _draw(buffer, min(size, _PERIOD), generator, limit, digits)
+    drawn = _draw(buffer, min(size, _PERIOD), generator, limit, digits, one_sign)
     if size <= _PERIOD:
         return drawn.reshape(shape)
     found = np.empty(size, drawn.dtype)
@@ -77,11 +85,14 @@ def _draw(
     generator: np.random.Generator,
     limit: tuple[int, int] | None,
     digits: int,
+    one_sign: bool,
 ) -> Values:
     dtype = buffer.dtype
     declared = [literal_value(v) for v in buffer.values] if buffer.values else None
     if dtype.is_float:
         low, high = (float(declared[0]), float(declared[1])) if declared else (-1.0, 1.0)
+        if one_sign and low <= 0 < high:
+            low, high = 0.0, high / 4
         return _floats(generator, low, high, size, dtype, digits)
     least, most = dtype.lowest, dtype.highest
     if declared:

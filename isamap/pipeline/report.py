@@ -1,6 +1,8 @@
 """The whole path for one kernel: map, build, run, check, report."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 from isamap.diagnostics import LimitError, ToolError
 from isamap.hw.accelerator import Accelerator
@@ -14,7 +16,10 @@ from isamap.pipeline.prove import QUICK, prove_result
 from isamap.pipeline.result import Arrays, Check, Execution, Report, Result
 from isamap.pipeline.sizes import Symbols, sample_symbols
 from isamap.pipeline.verify import Comparer, prepare_check
-from isamap.pipeline.way import choose_way
+from isamap.pipeline.way import Choice, choose_way
+
+
+_LITTLE = "which says little"
 
 
 def make_report(
@@ -74,7 +79,36 @@ def _run_and_check(
         return execution, None, unchecked
     assert execution.outputs is not None
     with clock.stage("compare"):
-        return execution, compare(execution.outputs), ""
+        check = compare(execution.outputs)
+    if check.ok and check.vague:
+        check = _again(result, choice, built, symbols, options, clock, check)
+    return execution, check, ""
+
+
+def _again(
+    result: Result,
+    choice: Choice,
+    built: Path | None,
+    symbols: Symbols,
+    options: Options,
+    clock: Clock,
+    vague: Check,
+) -> Check:
+    """Return a vague check with another one besides, on inputs with which errors grow less."""
+    with clock.stage("inputs"):
+        arrays = random_inputs(result.kernel, symbols, options.seed, one_sign=True)
+    with clock.stage("interpret"):
+        compare, _ = _expected(result, arrays, symbols, options.seed)
+    if compare is None:
+        return replace(vague, text=f"{vague.text}, {_LITTLE}")
+    ran = execute(result, choice, built, arrays, symbols, options.threads, clock, timed=False)
+    assert ran.outputs is not None
+    with clock.stage("compare"):
+        check = compare(ran.outputs)
+    if not check.ok:
+        return replace(check, text=f"{check.text} (on inputs without negative numbers)")
+    told = f"{vague.text}, {_LITTLE}; on inputs without negative numbers, {check.text}"
+    return replace(check, text=f"{told}, {_LITTLE}, too" if check.vague else told)
 
 
 def _expected(

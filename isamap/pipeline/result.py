@@ -293,13 +293,14 @@ class Check:
     """A comparison with the reference interpreter.
 
     ``outputs`` of ``total`` output elements were compared; ``text`` says with which bound, or where
-    they differ.
+    they differ.  A ``vague`` one says little: its bound is about as large as the results.
     """
 
     ok: bool
     outputs: int
     total: int
     text: str
+    vague: bool = False
 
 
 @dataclass(frozen=True, slots=True)

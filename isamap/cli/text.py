@@ -19,6 +19,7 @@ from isamap.pipeline.sequences import Sequences
 from isamap.pipeline.sizes import iterations
 from isamap.rewrite.rule import Rewriting
 from isamap.schedule.buffers import buffer_texts
+from isamap.schedule.calls import calls_text
 from isamap.schedule.printed import early_text, level_text
 from isamap.schedule.schedule import StatementSchedule
 
@@ -138,10 +139,13 @@ def _left_out(statement: StatementResult) -> list[str]:
 
 
 def schedule_lines(result: Result, sequences: Sequences | None = None) -> list[str]:
-    """Return what becomes of the statements, as it is written, and the schedule of each."""
+    """Return what becomes of the statements and how calls are ordered, as it is written, and the
+    schedule of each.
+    """
     sequences = sequences or Sequences(result.mapped, result.accelerator)
     lines = [click.style("schedule", bold=True)]
-    for line in kernel_lines(result):
+    calls = calls_text(result.schedule)
+    for line in (*kernel_lines(result), *[calls] * bool(calls)):
         lines += wrap(line, "  ", "    ")
     names = [statement.name for statement in result.statements]
     for name, schedule in zip(names, result.schedule.statements, strict=True):

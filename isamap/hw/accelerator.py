@@ -289,6 +289,11 @@ class Accelerator:
         """What ``--hw`` takes for it: its name, or the file that it does not ship in."""
         return self.name if self.path in ("", f"hwdesc/{self.name}.yaml") else self.path
 
+    @property
+    def is_reordered(self) -> bool:
+        """Whether a compiler of C orders its instructions: none that queues are given."""
+        return self.toolchain is not None and self.queues is None
+
     def queue(self, entry: Entry) -> str | None:
         """Return the unit in whose queue an instruction waits, None if the host executes it."""
         return queue_of(entry, self.host)

@@ -39,7 +39,8 @@ class Begun:
 class Beginnings:
     """Remembers, for one kernel on one machine, what the first statements were lowered to.
 
-    Statements are known by the very objects that schedule them, which are kept for that.
+    Statements are known by the very objects that schedule them, which are kept for that.  How a
+    schedule orders the calls of all statements comes after them, and makes no difference here.
     """
 
     _known: dict[tuple[object, ...], Begun] = field(default_factory=dict)

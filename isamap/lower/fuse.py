@@ -263,7 +263,7 @@ def _fitting(
         )
         for buffers in first_buffers(judge.accelerator, block):
             smaller = replace(block, buffers=buffers)
-            trial = Schedule((*own[:root], smaller, *own[root + 1 :]))
+            trial = found.schedule.with_statement(root, smaller)
             with suppress(ScheduleError):
                 other = lowered(trial)
                 if judge.excess(other.lowered) is None:
@@ -385,10 +385,10 @@ def _trials(
     own = list(schedule.statements)
     for number in several:
         own[number] = replace(own[number], within=root)
-    yield Schedule(tuple(own))
+    yield replace(schedule, statements=tuple(own))
     if whole_too and (whole := _in_one_piece(own[root])) is not None:
         own[root] = whole
-        yield Schedule(tuple(own))
+        yield replace(schedule, statements=tuple(own))
 
 
 def _in_one_piece(own: StatementSchedule) -> StatementSchedule | None:

@@ -1,18 +1,14 @@
 """From a kernel and its schedule to loops, movements and instruction calls."""
 
-from collections.abc import Iterator
-
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index, const, product
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import bind_extents, identity, zero_based
-from isamap.lower.abreast import calls_abreast
 from isamap.lower.apart import set_apart
 from isamap.lower.begun import Beginnings, Begun
 from isamap.lower.blocks import scattered
-from isamap.lower.capacity import excess
 from isamap.lower.context import SYMBOL_RANGE, Context
 from isamap.lower.expand import expand
 from isamap.lower.finish import KEPT, Finishing, finishing
@@ -20,16 +16,14 @@ from isamap.lower.held import held_elements, hold_rounds
 from isamap.lower.lent import elsewhere, lent_places
 from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
-from isamap.lower.number import number_registers
+from isamap.lower.ordered import in_order
 from isamap.lower.packing import fill
-from isamap.lower.place import place_fragments
 from isamap.lower.rounds import is_looped, one_loop
 from isamap.lower.share import share_copies
 from isamap.lower.staged import copy_together
 from isamap.lower.statement import StatementLowering
 from isamap.lower.states import with_states
 from isamap.lower.tokens import with_tokens
-from isamap.lower.unchanged import unchanged_kept
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.overlap import overlapped
@@ -92,26 +86,8 @@ def lower(
     is_shared = any(level.parallel for own in schedule.statements for level in own.levels)
     whole = share_copies(apart) if is_shared else apart
     whole = copy_together(whole, accelerator)
-    return with_tokens(with_states(_placed(whole, accelerator), accelerator), accelerator)
-
-
-def _placed(whole: LoweredKernel, accelerator: Accelerator) -> LoweredKernel:
-    """Return the lowered kernel with its fragments in places, in an order in which they fit."""
-    found = whole
-    for ordered in _orders(whole, accelerator):
-        found = place_fragments(number_registers(ordered, accelerator), accelerator)
-        if ordered is whole or excess(found, accelerator) is None:
-            break
-    return found
-
-
-def _orders(whole: LoweredKernel, accelerator: Accelerator) -> Iterator[LoweredKernel]:
-    """Yield a lowered kernel with its calls in better orders, and as it is."""
-    brought = unchanged_kept(whole, accelerator)
-    for ordered in (brought, whole) if brought != whole else (whole,):
-        if accelerator.queues is not None:
-            yield calls_abreast(ordered, accelerator)
-        yield ordered
+    whole = in_order(whole, accelerator, schedule)
+    return with_tokens(with_states(whole, accelerator), accelerator)
 
 
 def _begin(bound: Kernel, accelerator: Accelerator, producers: Producers | None) -> Begun:

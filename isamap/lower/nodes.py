@@ -6,7 +6,7 @@ data-dependent index (:class:`isamap.ir.index.Read`) has one index, the flat off
 knows C.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -188,6 +188,9 @@ class LoweredKernel:
     the ``prepared`` arrays last; its locals, like those of a call, end with it.  Of ``lent`` pairs
     the first one is a local buffer of the kernel that lies where the second one, an output, does
     until that is written.
+
+    ``abreast`` and ``once`` say how its calls are ordered, in the words of a
+    :class:`~isamap.schedule.schedule.Schedule`; None where that makes no difference.
     """
 
     name: str
@@ -197,6 +200,8 @@ class LoweredKernel:
     requires: tuple[Index, ...] = ()
     prepare: tuple[Node, ...] = ()
     lent: tuple[tuple[str, str], ...] = ()
+    abreast: bool | None = field(default=None, compare=False)
+    once: bool | None = field(default=None, compare=False)
 
     @property
     def code(self) -> tuple[Node, ...]:

@@ -47,7 +47,7 @@ def uncached(
         leave = all(_leaves(kernel, name, cache) and name not in kept for name in stored)
         if stored and leave and _is_complete(one):
             own[root] = replace(one, bypass=True)
-    return Schedule(tuple(own))
+    return replace(schedule, statements=tuple(own))
 
 
 def _held(kernel: Kernel, schedule: Schedule, root: int) -> frozenset[str]:

@@ -34,7 +34,7 @@ def unchanged_kept(lowered: LoweredKernel, accelerator: Accelerator) -> LoweredK
     The first iteration, which does that amid its calls, stands before the others.  That is for
     machines whose instructions no compiler orders.
     """
-    if accelerator.toolchain is not None and accelerator.queues is None:
+    if accelerator.is_reordered:
         return lowered
     kept = _Kept({entry.name: entry for entry in accelerator.entries})
     return replace(lowered, prepare=kept.nodes(lowered.prepare), body=kept.nodes(lowered.body))

@@ -56,6 +56,7 @@ def report_facts(report: Report) -> Facts:
         ],
         "rewritings": [rewriting_facts(before, one) for before, one in result.rewritten],
         "schedule": schedule_facts(result.schedule, names),
+        "calls": {"abreast": result.schedule.abreast, "once": result.schedule.once},
         "schedule_text": schedule_text(result),
         "estimate": _estimate(result),
         "prepared": _prepared(result),

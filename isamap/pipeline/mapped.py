@@ -17,6 +17,7 @@ from isamap.lower.alternative import Alternative, advantage
 from isamap.lower.choose import Choice
 from isamap.lower.cost import estimate
 from isamap.lower.grouping import group_reasons
+from isamap.lower.ordered import as_ordered
 from isamap.mapping.find import enumerate_preferred, enumerate_with
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles.needles import needles
@@ -72,7 +73,7 @@ def map_kernel(
         arranged.rewritings,
         hardware,
         _statements(arranged, hardware, choice, schedule, tuning),
-        schedule,
+        as_ordered(schedule, lowered),
         lowered,
         cost,
         symbols,

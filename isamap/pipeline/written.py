@@ -30,6 +30,7 @@ from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.rules import NAMES
 from isamap.schedule.buffers import first_buffers
+from isamap.schedule.calls import resolve_calls
 from isamap.schedule.printed import level_text
 from isamap.schedule.reader import schedule_fault
 from isamap.schedule.resolve import missing, resolve, wanted_mappings
@@ -174,6 +175,8 @@ class Writer:
         """Return the choice, and for each statement where its mapping is written, or ''."""
         blocks: dict[int, WrittenStatement] = {}
         faults: list[Diagnostic] = []
+        abreast, once = resolve_calls(written.calls, self._hardware, faults)
+        ordered = Schedule((), abreast, once)
         for block in written.statements:
             try:
                 blocks[_number(block.name, self._kernel)] = block
@@ -184,7 +187,7 @@ class Writer:
         for number in range(len(self._kernel.statements)):
             tell(f"scheduling statement {number + 1} of {len(self._kernel.statements)}")
             try:
-                own, tried = self._statement(number, blocks.get(number))
+                own, tried = self._statement(number, blocks.get(number), ordered)
             except ScheduleError as error:
                 faults += error.diagnostics
                 continue
@@ -193,14 +196,14 @@ class Writer:
         if faults:
             raise ScheduleError(_in_order(faults))
         settled = frozenset(n for n, block in blocks.items() if block.settled)
-        schedule = Schedule(tuple(chosen))
+        schedule = replace(ordered, statements=tuple(chosen))
         try:
             whole = fuse(self._kernel, self._judge, schedule, settled)
         except ScheduleError as error:
             hint = self._rounds(chosen)
             raise _placed(error, self._joint(blocks, written), hint) from None
         if (over := self._judge.excess(whole.lowered)) is not None:
-            raise schedule_fault("E418", over, written.kernel.span)
+            raise self._too_large(over, whole.schedule, written)
         for number, own in enumerate(whole.schedule.statements):
             if own.later and not whole.schedule.followers(number):
                 text = (
@@ -212,6 +215,17 @@ class Writer:
             whole.schedule, whole.lowered, whole.estimate, tuple(considered), written=True
         )
         return choice, said
+
+    def _too_large(self, over: str, schedule: Schedule, written: WrittenSchedule) -> ScheduleError:
+        """Return the error that a schedule does not fit: because of the order of its calls, if it
+        fits in another one."""
+        span, hint = written.kernel.span, ""
+        if written.calls:
+            ruled = self._judge.lowered(self._kernel, replace(schedule, abreast=None, once=None))
+            if self._judge.excess(ruled) is None:
+                span = written.calls[0].span
+                hint = "in the order that the rules choose all has room"
+        return schedule_fault("E418", over, span, hint or None)
 
     def _joint(self, blocks: Mapping[int, WrittenStatement], written: WrittenSchedule) -> Span:
         """Return the place of the first statement that is said to be joined with another one."""
@@ -236,9 +250,13 @@ class Writer:
         return None
 
     def _statement(
-        self, number: int, block: WrittenStatement | None
+        self, number: int, block: WrittenStatement | None, ordered: Schedule
     ) -> tuple[StatementSchedule, tuple[Alternative, ...]]:
-        """Return the schedule of a statement, and what else was considered."""
+        """Return the schedule of a statement, and what else was considered.
+
+        ``ordered`` says how calls are.  Where all has room in another order only, that is left to
+        be told of all statements together.
+        """
         found = self._enumerations[number]
         if number not in self._tried:
             self._tried[number] = self._alternatives(number, found)
@@ -263,9 +281,12 @@ class Writer:
             saved = all(a.saved for a in tried)
             for places in self._buffers(block, own):
                 own = replace(own, buffers=places)
-                lowered = self._judge.lowered(alone, replace(own, along=None), saved=saved)
+                asked = replace(ordered, statements=(replace(own, along=None),))
+                lowered = self._judge.lowered(alone, asked, saved=saved)
                 if self._judge.excess(lowered) is None:
                     break
+            else:
+                lowered = self._judge.lowered(alone, replace(own, along=None), saved=saved)
         except ScheduleError as error:
             raise _placed(error, block.span("loops", "operands", "instruction")) from None
         if (over := self._judge.excess(lowered)) is not None:

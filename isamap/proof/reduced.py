@@ -77,14 +77,13 @@ def _at(evidence: Evidence, smaller: Mapping[str, int]) -> Evidence | None:
     if rewritings is None:
         return None
     mapped = _last(small, rewritings)
-    schedule = Schedule(
-        tuple(
-            _moved(own, zero_based(statement))
-            for own, statement in zip(
-                evidence.schedule.statements, bind_extents(mapped).statements, strict=True
-            )
+    statements = tuple(
+        _moved(own, zero_based(statement))
+        for own, statement in zip(
+            evidence.schedule.statements, bind_extents(mapped).statements, strict=True
         )
     )
+    schedule = replace(evidence.schedule, statements=statements)
     lowered = _lowered(mapped, evidence.machine, schedule)
     if lowered is None:
         return None

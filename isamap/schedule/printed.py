@@ -8,6 +8,7 @@ from isamap.ir.printer import print_expr, print_statement
 from isamap.mapping.find import on_axes
 from isamap.mapping.matching import Mapping
 from isamap.schedule.buffers import buffer_texts
+from isamap.schedule.calls import calls_text
 from isamap.schedule.schedule import Early, Level, Schedule, StatementSchedule
 from isamap.schedule.treatment import inputs
 
@@ -36,7 +37,8 @@ def print_schedule(
     """
     lines = [f"# {note}" for note in notes]
     lines.append(f"schedule {kernel} on {machine} {{")
-    lines += [f"  {line}" for line in head]
+    calls = calls_text(schedule)
+    lines += [f"  {line}" for line in (*head, *[calls] * bool(calls))]
     names = [statement.name for statement in statements]
     for statement, own in zip(statements, schedule.statements, strict=True):
         lines += [

@@ -5,6 +5,7 @@
     schedule: "schedule" NAME ["on" NAME] "{" item* "}"
     item: "rewrite" RULE "of" STATEMENT ["way" INT]
         | "together" STATEMENT ("," STATEMENT)*
+        | "calls" ORDER ("," ORDER)*
         | STATEMENT "{" clause* "}"
     clause: "instruction" NAME ("+" NAME)* ["(" NAME "=" EXPR ("," NAME "=" EXPR)* ")"] ["way" INT]
           | "axes" ("none" | AXIS "<-" forms ("," AXIS "<-" forms)*)
@@ -17,6 +18,7 @@
           | "results" ("cached" | "uncached" | "later") ("," ("cached" | "uncached" | "later"))*
           | "within" STATEMENT
           | "along" STATEMENT
+    ORDER: "abreast" | "following" | "once" | "again"
     level: VARIABLE "/" INT ["parallel"] ["overlap"]
     early: ACCESS ["as" NAME] [(INT | "next") "of" VARIABLE]
     AXIS: NAME ("*" NAME)*
@@ -53,6 +55,12 @@ T = TypeVar("T")
 
 STORED = ("cached", "uncached")
 """How results are stored: as any store does it, or past the caches."""
+
+BESIDE = ("abreast", "following")
+"""Whether calls are put where queues would wait, or follow each other as they are computed."""
+
+BROUGHT = ("once", "again")
+"""How often what does not change in a loop is brought."""
 
 LATER = "later"
 """When results are finished: while the next ones are computed."""
@@ -106,19 +114,26 @@ class _Reader(Tokens):
         rewritings: list[WrittenRewriting] = []
         together: list[tuple[Word, ...]] = []
         statements: list[WrittenStatement] = []
+        calls: list[Word] = []
         while not self._is("}"):
             if self._next.kind == "end":
                 self._stop("a statement's name or '}'")
                 return None
             try:
-                self._item(rewritings, together, statements)
+                self._item(rewritings, together, statements, calls)
             except Stop:
                 self._resume(())
         self._take()
         if self._next.kind != "end":
             self._stop("the end of the text", "a file holds one schedule")
         return WrittenSchedule(
-            self.source, kernel, machine, tuple(rewritings), tuple(together), tuple(statements)
+            self.source,
+            kernel,
+            machine,
+            tuple(rewritings),
+            tuple(together),
+            tuple(statements),
+            tuple(calls),
         )
 
     def _item(
@@ -126,6 +141,7 @@ class _Reader(Tokens):
         rewritings: list[WrittenRewriting],
         together: list[tuple[Word, ...]],
         statements: list[WrittenStatement],
+        calls: list[Word],
     ) -> None:
         self._begun = self._at
         if self._is("rewrite") and self._after != "{":
@@ -134,8 +150,17 @@ class _Reader(Tokens):
         elif self._is("together") and self._after != "{":
             self._take()
             together.append(self._list(self._statement_name))
+        elif self._is("calls") and self._after != "{":
+            token = self._take()
+            words = self._list(self._order)
+            if calls:
+                self._twice("'calls' is said twice", self._span(token), calls[0].span)
+            calls += words
         else:
             statements.append(self._statement(statements))
+
+    def _order(self) -> Word:
+        return self._one_of((*BESIDE, *BROUGHT), "how calls are ordered")
 
     def _statement_name(self) -> Word:
         return self._name("the name of a statement")
@@ -287,9 +312,12 @@ class _Reader(Tokens):
         return WrittenBuffers(what, operand, self._number("a number of places"))
 
     def _stored(self) -> Word:
-        if self._next.text not in (*STORED, LATER):
-            raise self._stop(" or ".join((*STORED, LATER)))
-        return self._name("how results are stored")
+        return self._one_of((*STORED, LATER), "how results are stored")
+
+    def _one_of(self, words: tuple[str, ...], what: str) -> Word:
+        if self._next.text not in words:
+            raise self._stop(" or ".join(words))
+        return self._name(what)
 
     # --- errors -----------------------------------------------------------------------------------
     def _twice(self, message: str, span: Span, first: Span) -> None:

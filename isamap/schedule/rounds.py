@@ -68,7 +68,7 @@ def rounds_of(
         # What was packed inside other loops comes before all of these.
         levels = (Level(v, steps[n], shared), *inner)
         result[n] = replace(own[n], levels=levels, along=along, inside=())
-    return Schedule(tuple(result))
+    return replace(schedule, statements=tuple(result))
 
 
 def _inner(own: StatementSchedule, v: str, step: int) -> list[Level] | None:

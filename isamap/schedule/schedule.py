@@ -106,14 +106,23 @@ class StatementSchedule:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One schedule per statement, in the kernel's order."""
+    """One schedule per statement, in the kernel's order, and how the calls of all are ordered.
+
+    With ``abreast`` the calls of a block that do not depend on each other are put where the queues
+    that they are for would wait; without it, False, they follow each other as they are computed.
+    What does not change in a loop is brought ``once``, in its first iteration, or again in each,
+    False.  None leaves it to the rule: the former wherever storages have room for it.  What is
+    demanded does without that: the schedule does not fit then.
+    """
 
     statements: tuple[StatementSchedule, ...]
+    abreast: bool | None = None
+    once: bool | None = None
 
     def with_statement(self, number: int, own: StatementSchedule) -> "Schedule":
         """Return a schedule that differs in that of one statement."""
         others = self.statements
-        return Schedule((*others[:number], own, *others[number + 1 :]))
+        return replace(self, statements=(*others[:number], own, *others[number + 1 :]))
 
     def with_results_later(self, number: int) -> "Schedule":
         """Return a schedule that finishes a statement's results later."""

@@ -59,6 +59,9 @@ ROUNDS = ("together", "apart", "longest")
 no longer than there, or as long as the longest block of theirs.
 """
 
+CALLS = "calls"
+"""Whether calls are ordered as somebody wrote, or as the rules choose."""
+
 BUFFERS = ("rule", "1", "2", "3", "4")
 """In how many places in a scratchpad what an operand or a result needs lies in turn: as in the
 first schedule, or so many for each.
@@ -133,6 +136,8 @@ class Space:
             later = FINISHED[assignment.get(_finished(number), 0)] == "later"
             built[number] = replace(built[number], later=later and number in taken)
         result = Schedule(tuple(built))
+        if self._written is not None and STARTS[assignment.get(CALLS, 0)] == "written":
+            result = replace(self._written, statements=result.statements)
         for first, (companions, step) in self._rounds.items():
             how = ROUNDS[assignment.get(_rounds(first), 0)]
             if how == "apart":
@@ -187,6 +192,8 @@ def space(
     later = [] if like is None else [n for n, own in enumerate(like.statements) if own.later]
     choices += [Choice(_finished(n), FINISHED) for n in later]
     first = like if written else None
+    if first is not None and (first.abreast, first.once) != (None, None):
+        choices.append(Choice(CALLS, STARTS))
     return Space(tuple(choices), makers, kernel, fused, rounds, first, past, later)
 
 

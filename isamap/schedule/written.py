@@ -140,7 +140,8 @@ class WrittenRewriting:
 @dataclass(frozen=True, slots=True)
 class WrittenSchedule:
     """A text: the kernel and the machine that it is for, what becomes of the kernel's statements
-    first, and a block for each statement about which it says something.
+    first, how the calls of all of them are ordered, and a block for each statement about which it
+    says something.
     """
 
     source: Source
@@ -149,3 +150,4 @@ class WrittenSchedule:
     rewritings: tuple[WrittenRewriting, ...] = ()
     together: tuple[tuple[Word, ...], ...] = ()
     statements: tuple[WrittenStatement, ...] = ()
+    calls: tuple[Word, ...] = ()

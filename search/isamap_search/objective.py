@@ -12,6 +12,7 @@ from isamap.lower.capacity import excess
 from isamap.lower.cost import estimate
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
+from isamap.lower.ordered import as_ordered
 from isamap.mapping.fragments.produce import Producers
 from isamap.schedule.schedule import Schedule
 from isamap.schedule.space import Space
@@ -84,7 +85,8 @@ class Model:
         if excess(lowered, self.accelerator):
             return None
         cost = estimate(lowered, self.accelerator, self.symbols, self.threads)
-        return Candidate(point, schedule, lowered, cost.cycles, cost.parts)
+        done = as_ordered(schedule, lowered)
+        return Candidate(point, done, lowered, cost.cycles, cost.parts)
 
 
 def rank(

@@ -81,8 +81,10 @@ def test_iterations_that_do_not_go_with_the_rows_are_refused(name: str, more: in
 def test_rounds_are_as_long_as_is_asked(length: int) -> None:
     kernel, accelerator = KERNELS["centred"], load_hardware("x86_avx512")
     apart = without_rounds(map_kernel(kernel, accelerator, Options(rewrite=())).schedule)
+    apart = replace(apart, abreast=False, once=True)
     trial = rounds_of(bind_extents(kernel), apart, roots(apart), length)
     assert trial is not None
+    assert (trial.abreast, trial.once) == (False, True)
     assert {own.levels[0].step for own in trial.statements if own.within is None} == {length}
     agrees(kernel, lower(kernel, accelerator, trial), accelerator, 3)
 

@@ -137,6 +137,7 @@ def test_sums_in_parts_stay_in_the_caches() -> None:
     # What is settled, or said already, is nothing to the rule.
     levels = tuple(Level(v, 48 if v == "n" else 1) for v in "nmk")
     said = Schedule((replace(own, levels=levels, bypass=False),))
+    said = replace(said, abreast=False, once=True)
     assert uncached(bind_extents(kernel), accelerator, said, set()) == said
     open_ = Schedule((replace(own, levels=levels, bypass=None),))
     assert uncached(bind_extents(kernel), accelerator, open_, {0}) == open_

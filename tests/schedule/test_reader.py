@@ -14,6 +14,7 @@ FULL = """\
 schedule mm on x86_avx512 {
   rewrite zero-points of C way 2
   together D, C
+  calls abreast, again
 
   # D[m, n] += A[m, k] * B[k, n]
   D#2 {
@@ -31,7 +32,23 @@ schedule mm on x86_avx512 {
   C { along D#2 }
 }
 """
-WORDS = (*CLAUSES, *"{}()[],=/+#", "<-", "none", "way", "as", "of", "on", "C", "m", "4", "\n", "é")
+WORDS = (
+    *CLAUSES,
+    *"{}()[],=/+#",
+    "<-",
+    "none",
+    "way",
+    "calls",
+    "once",
+    "as",
+    "of",
+    "on",
+    "C",
+    "m",
+    "4",
+    "\n",
+    "é",
+)
 
 
 def read(text: str) -> WrittenSchedule:
@@ -46,6 +63,7 @@ def test_everything_that_may_be_said_is_read() -> None:
     assert rewriting.way is not None
     assert rewriting.way.number == 2
     assert [[word.text for word in words] for words in found.together] == [["D", "C"]]
+    assert [word.text for word in found.calls] == ["abreast", "again"]
     first, second, third = found.statements
     assert first.instruction is not None
     assert first.instruction.name.text == "vmul_f32 + vadd_f32"

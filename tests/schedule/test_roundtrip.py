@@ -13,6 +13,7 @@ from isamap.hw.load import load_hardware
 from isamap.ir.statements import bind_extents
 from isamap.lower.capacity import excess
 from isamap.lower.lower import lower
+from isamap.lower.ordered import as_ordered
 from isamap.mapping.fragments.produce import Producers
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options, silent
@@ -90,16 +91,20 @@ def test_every_schedule_of_a_space_is_read_as_it_was(
     own = case(*pair)
     choices = own.space.choices
     point = {c.name: data.draw(st.integers(0, len(c.options) - 1), c.name) for c in choices}
+    order = st.sampled_from([None, False, True])
     try:
         schedule = own.space.build(point)
+        schedule = replace(schedule, abreast=data.draw(order), once=data.draw(order))
         lowered = lower(own.result.mapped, own.result.accelerator, schedule)
     except ScheduleError:
         reject()
     if excess(lowered, own.result.accelerator) is not None:
         reject()
-    text = schedule_text(replace(own.result, schedule=schedule))
+    done = as_ordered(schedule, lowered)
+    text = schedule_text(replace(own.result, schedule=done))
     choice, _ = own.writer.choice(read(text), silent)
     assert said(choice.schedule) == said(schedule)
+    assert (choice.lowered.abreast, choice.lowered.once) == (done.abreast, done.once)
     assert choice.lowered == lowered
 
 

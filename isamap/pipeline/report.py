@@ -18,7 +18,6 @@ from isamap.pipeline.sizes import Symbols, sample_symbols
 from isamap.pipeline.verify import Comparer, prepare_check
 from isamap.pipeline.way import Choice, choose_way
 
-
 _LITTLE = "which says little"
 
 

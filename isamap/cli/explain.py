@@ -17,7 +17,7 @@ the nearest change of the kernel with which it does. Each change told was tried.
 \b
 Examples
   isamap explain mm.ir --hw gemm16
-  isamap explain mm.ir --hw x86_avx512 --instruction vpdpbusd_s32
+  isamap explain mm.ir --hw x86_avx512 --instruction vpdpbusd
   isamap explain conv.ir --hw gemm16 --all --json
 """
 

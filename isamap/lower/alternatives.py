@@ -32,13 +32,11 @@ RANKED = 512
 TRIED = 5
 """Mappings of one statement that are scheduled, lowered and estimated before the choice."""
 
-SLIDING = 3
-"""Mappings tried besides with operands that are loaded as windows slide: rough counts are too low
-for those of them that use no load again.
-"""
-
 OTHERS = 4
 """Instructions of which one mapping is tried where none was and their calls may be faster."""
+
+NEAR = 1.05
+"""Rough counts this close are equal for operand orders of one placement."""
 
 HOPELESS = 8.0
 """Mappings this much slower than the best by the closed form are not scheduled."""
@@ -60,8 +58,7 @@ def alternatives(
     for ranked in order:
         if trial.scheduled >= TRIED or ranked.cycles > HOPELESS * trial.rough:
             break
-        if not ranked.treatments.slides or trial.sliding < SLIDING:
-            trial.add(ranked)
+        trial.add(ranked)
     # Rough counts know no reuse of loads, and placements of one instruction crowd others out.
     for least, others in _by_instruction(enumeration)[:OTHERS]:
         if least < trial.least and others[0].matching.needle.name not in trial.instructions:
@@ -74,7 +71,7 @@ def alternatives(
         if (reason := _left_open(mapping))
     ]
     found += trial.found
-    if not (trial.scheduled or trial.sliding) and may_take(kernel, number):
+    if not trial.scheduled and may_take(kernel, number):
         found = [_within(a, kernel, number, judge) for a in found]
     return tuple(found)
 
@@ -105,13 +102,13 @@ class _Trial:
 
     def __init__(self, kernel: Kernel, number: int, judge: Judge) -> None:
         self.found: list[Alternative] = []
-        self.scheduled = self.sliding = 0
+        self.scheduled = 0
         self.rough = inf
         self._kernel = kernel
         self._judge = judge
         self._alone = bind_extents(statement_kernel(kernel, number))
         self._taken = may_be_taken(kernel, number)
-        self._seen: set[object] = set()
+        self._seen: dict[object, float] = {}
 
     @property
     def least(self) -> float:
@@ -126,27 +123,23 @@ class _Trial:
     def add(self, ranked: Ranked) -> None:
         """Schedule a mapping, unless it is the same program as one before."""
         cycles, mapping = ranked.cycles, ranked.mapping
-        # Operand orders of one cost are the same program for a symmetric instruction.
+        # Operand orders of about one cost are the same program for a symmetric instruction.
         alike = (
             mapping.matching.needle.name,
             mapping.matching.placements,
             tuple(mapping.tile.items()),
-            cycles,
         )
-        if alike in self._seen:
+        if alike in self._seen and cycles <= NEAR * self._seen[alike]:
             return
-        self._seen.add(alike)
+        self._seen[alike] = cycles
         alone, judge = self._alone, self._judge
         try:
             schedule, lowered, saved = _fitting(ranked, alone, judge, self._taken)
         except ScheduleError as error:
             self.found.append(Alternative(mapping, None, None, error.diagnostics[0].message))
             return
-        if ranked.treatments.slides:
-            self.sliding += 1
-        else:
-            self.scheduled += 1
-            self.rough = min(self.rough, cycles)
+        self.scheduled += 1
+        self.rough = min(self.rough, cycles)
         made = judge.estimate(lowered)
         wide = spread(schedule, {buffer.name: buffer for buffer in alone.buffers})
         known = ranked.treatments

@@ -25,6 +25,12 @@ ASSUMED_EXTENT = 256
 COPY = 1.0
 """Cycles an element that is copied into a packed operand, or out of a staged result."""
 
+REUSED = 10.0
+"""How often a block of registers uses a fragment that is loaded once, at most."""
+
+BESIDES = 0.1
+"""What loads take of the time in which units compute, or those of the loads' time."""
+
 PADDED = 0.25
 """Cycles an element of a padded copy, or what less it takes where only borders are copied."""
 
@@ -109,7 +115,9 @@ def least_cycles(mapping: Mapping) -> float:
 
 
 def quick_cycles(mapping: Mapping, treatments: Treatments) -> Iterator[float]:
-    """Yield a rough count of cycles: calls, packing, staging, and loads without any reuse.
+    """Yield a rough count of cycles: calls, packing, staging, and loads.
+
+    A load counts for as many calls as a block of registers makes with what it brings.
 
     The last one is the count; those before are never more.  Infinity if some operand cannot reach
     the instruction.
@@ -118,30 +126,44 @@ def quick_cycles(mapping: Mapping, treatments: Treatments) -> Iterator[float]:
     extents = {v.name: numeric(v.extent, ASSUMED_EXTENT) for v in matching.statement.variables}
     tiles = {v: -(-extent // mapping.tile.get(v, 1)) for v, extent in extents.items()}
     calls = prod(tiles.values())
-    cycles = least_cycles(mapping)
+    called, loaded, copied = least_cycles(mapping), 0.0, 0.0
     for operand, _ in brought(matching):
+        loads = calls / _uses(matching, operand, tiles)
         if treatments.is_constant(operand):  # copied once, ahead of all calls
             kinds = treatments.feasible(operand)
             if kinds is None:
                 yield inf
                 return
-            cycles += calls * 0.1 * treatments.own_cost(operand, kinds)
-            yield cycles
+            loaded += loads * treatments.own_cost(operand, kinds)
+            yield _together(called, loaded, copied)
             continue
         copies = {kind: _copied(mapping, treatments, operand, kind, tiles) for kind in KINDS}
-        best = inf
+        best, own = inf, (0.0, 0.0)
         for kind in sorted(KINDS, key=lambda kind: copies[kind]):
-            if copies[kind] >= best:
+            least = _together(called, loaded, copied + copies[kind])
+            if least >= best:
                 break
-            if copies[kind]:
-                yield cycles + copies[kind]
+            yield least
             if (cost := treatments.cost(operand, kind)) is not None:
-                best = min(best, calls * 0.1 * cost + copies[kind])
-        cycles += best
-        yield cycles
+                whole = _together(called, loaded + loads * cost, copied + copies[kind])
+                if whole < best:
+                    best, own = whole, (loads * cost, copies[kind])
+        yield best
         if best == inf:
             return
-    yield cycles + _staging(mapping, treatments)
+        loaded, copied = loaded + own[0], copied + own[1]
+    yield _together(called, loaded, copied) + _staging(mapping, treatments)
+
+
+def _together(called: float, loaded: float, copied: float) -> float:
+    """Return the cycles of calls, of loads besides, and of copies before them."""
+    return max(called, loaded) + BESIDES * min(called, loaded) + copied
+
+
+def _uses(matching: Matching, operand: str, tiles: Dict[str, int]) -> float:
+    """Return how many calls a block makes with a fragment of an operand that is loaded once."""
+    used = frozenset[str]().union(*(a.names for a in accesses_of(matching, operand)))
+    return min(REUSED, prod(count for variable, count in tiles.items() if variable not in used))
 
 
 def _copied(

@@ -132,18 +132,6 @@ class Treatments:
             chosen = min(costs, key=lambda kind: costs[kind] * sizes[kind])
         return (chosen,) * len(found)
 
-    @property
-    def slides(self) -> bool:
-        """Whether an operand is made of what lies in memory as a window slides along it."""
-        for operand, _ in brought(self.mapping.matching):
-            wanted = self._fragment(operand, frozenset(), "direct")
-            if wanted is None or not wanted.slides:
-                continue
-            kinds = self.feasible(operand)
-            if kinds and not set(kinds) <= set(PACKED):
-                return True
-        return False
-
     def is_constant(self, operand: str) -> bool:
         """Return whether an operand is read from constants alone."""
         found = accesses_of(self.mapping.matching, operand)

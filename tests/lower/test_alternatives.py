@@ -51,17 +51,3 @@ def test_one_mapping_of_each_instruction_is_enough() -> None:
     found = tried(product())
     assert found["vdot2_s8"] == min(found.values())
     assert len(found) <= alternatives.TRIED + alternatives.OTHERS
-
-
-def test_windows_that_are_loaded_as_they_lie_take_the_place_of_no_other_mapping(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    (kernel,) = parse_module(
-        "kernel dw { in X : f32[14, 15, 40] pad 0  const F : f32[3, 3, 40] "
-        "out Y : f32[14, 15, 40]  Y[h, w, c] += X[h + r - 1, w + s - 1, c] * F[r, s, c] }"
-    ).kernels
-    unit = isamap.load_hardware("gemm16")
-    both = map_kernel(kernel, unit, Options(prove=False)).statements[0].scheduled
-    monkeypatch.setattr(alternatives, "SLIDING", 0)
-    without = map_kernel(kernel, unit, Options(prove=False)).statements[0].scheduled
-    assert {one.mapping for one in without} < {one.mapping for one in both}

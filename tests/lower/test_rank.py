@@ -116,3 +116,27 @@ def test_results_that_no_instruction_writes_where_they_belong_are_counted(value:
     assert first.mapping.matching.needle.name == "vstore_f32"
     assert first.mapping.tile["k"] == 16
     assert first.cycles < second.cycles
+
+
+def test_loads_count_as_often_as_a_block_needs_them() -> None:
+    """Each element of a matrix serves one call of a product with a vector, and many of one with
+    another matrix: there the calls hide the loads."""
+    hardware = _machine("x86_avx512_zen4")
+    shares = []
+    for columns in ("1", "160"):
+        text = f"""
+            in A : f32[64, 64]
+            in B : f32[64, {columns}]
+            out C : f32[64, {columns}]
+            C[j, i] += A[k, j] * B[k, i]"""
+        kernel, mappings = _mappings(text, hardware)
+        buffers = {b.name: b for b in kernel.buffers}
+        lanes = next(
+            m
+            for m in mappings
+            if m.matching.needle.name == "vfmadd_f32"
+            and {v: n for v, n in m.tile.items() if n > 1} == {"j": 16}
+        )
+        treatments = Treatments(lanes, Producers(hardware), buffers, kernel.permissions)
+        shares.append([*quick_cycles(lanes, treatments)][-2] / least_cycles(lanes))
+    assert shares[1] < 1.1 < 1.2 < shares[0]

@@ -255,7 +255,7 @@ def separable(rows: int, channels: int) -> Kernel:
     return parse_module(text).kernels[0]
 
 
-@pytest.mark.parametrize(("threads", "are_shared"), [(2, True), (9, False)])
+@pytest.mark.parametrize(("threads", "are_shared"), [(2, True), (11, False)])
 @pytest.mark.parametrize("rows", [28])
 def test_threads_have_as_many_rounds_each(rows: int, threads: int, are_shared: bool) -> None:
     kernel = separable(rows, 256)
@@ -263,7 +263,7 @@ def test_threads_have_as_many_rounds_each(rows: int, threads: int, are_shared: b
         map_kernel(kernel, machine("x86_avx512"), Options(threads=n)).schedule for n in (1, threads)
     )
     assert one.rounds
-    # Neither has a multiple of nine rows: apart, statements are shared out evenly.
+    # Neither has a multiple of eleven rows: apart, statements are shared out evenly.
     assert bool(several.rounds) == are_shared
     if are_shared:
         (first,) = {several.statements[root].levels[0] for root in several.rounds}

@@ -34,11 +34,11 @@ def _kernel(value: str) -> Kernel:
     return kernel
 
 
-def _lanes(name: str, value: str) -> dict[str, int]:
-    """Return the iterations that one instruction computes of the statement with a value."""
+def _lanes(name: str, value: str, statement: int = -1) -> dict[str, int]:
+    """Return the iterations that one instruction computes of a statement of what is mapped."""
     result = map_kernel(_kernel(value), load_hardware(name), Options(prove=False))
-    (*_, last) = result.statements
-    return dict(last.mappings[last.chosen].tile)
+    found = result.statements[statement]
+    return dict(found.mappings[found.chosen].tile)
 
 
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
@@ -53,6 +53,6 @@ def test_a_triangle_is_computed_in_lanes(name: str) -> None:
 
 
 def test_a_machine_that_flushes_subnormal_numbers_does_not_compare_them() -> None:
-    # On MVE 2^-140 < 2^-130 is false.
-    assert _lanes("arm_mve", VALUES["a leaky rectifier"]) != {"i": 1, "j": 4}
+    # On MVE 2^-140 < 2^-130 is false.  The first statement compares, others may take its results.
+    assert _lanes("arm_mve", VALUES["a leaky rectifier"], 0) == {}
     assert _lanes("arm_mve", VALUES["numbers of a label"]) == {"i": 1, "j": 4}

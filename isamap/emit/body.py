@@ -6,10 +6,10 @@ from isamap.emit import names
 from isamap.emit.copies import copy_function
 from isamap.emit.expressions import Env, conjunction, loop_head, text
 from isamap.emit.liveness import calls, registers_used
+from isamap.emit.requests import requests, written_out
 from isamap.emit.templates import Machine, call_lines, prefetch_line, setting_lines
 from isamap.emit.together import Together
 from isamap.emit.tokens import Turns, Waiting
-from isamap.emit.unrolling import unrolling, written_out
 from isamap.ir.ahead import Uses
 from isamap.ir.index import var
 from isamap.lower.nodes import (
@@ -131,7 +131,7 @@ class Body:
         if times > 1:
             self._written_out(loop, times, env, inner)
             return
-        self.put(*unrolling(loop, self.machine), f"{_all(loop, inner)} {{")
+        self.put(*requests(loop, self.machine), f"{_all(loop, inner)} {{")
         self._block(loop.body, inner)
         self.put("}")
 

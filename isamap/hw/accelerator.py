@@ -214,8 +214,9 @@ class Toolchain:
     begins.  ``headers`` are included, ``prelude`` is C text put after them; ``includes`` are
     folders that have headers.  ``team`` is C text that has functions executed by all cores in step,
     or empty.  Compilers are asked to repeat the body of an innermost loop until it has ``unroll``
-    instructions; 0 asks for nothing.  ``tokens`` is how units that are queues are told to wait,
-    where they wait for tokens.
+    instructions; 0 asks for nothing.  They are asked to vectorize loops over single elements where
+    their vectors have so many bytes, ``vector``.  ``tokens`` is how units that are queues are told
+    to wait, where they wait for tokens.
     """
 
     compiler: tuple[str, ...]
@@ -235,6 +236,7 @@ class Toolchain:
     includes: tuple[str, ...] = ()
     team: str = ""
     unroll: int = 0
+    vector: int = 0
     tokens: Tokens | None = None
 
 

@@ -493,6 +493,11 @@ class ToolchainModel(Model):
         description="instructions that innermost loops are to have at least: "
         "the compiler is asked to repeat shorter ones",
     )
+    vector: Count | None = Field(
+        None,
+        description="bytes of the vectors that the compiler makes of loops over single elements: "
+        "it is asked to (#pragma omp simd, which gcc and clang heed with -fopenmp-simd)",
+    )
 
 
 class DescriptionModel(Model):

@@ -73,6 +73,7 @@ def _merged(
         includes=tuple(dict.fromkeys(includes)),
         team=next((m.team.strip("\n") for m in models if m.team), ""),
         unroll=next((m.unroll for m in models if m.unroll is not None), 0),
+        vector=next((m.vector for m in models if m.vector is not None), 0),
         tokens=next((Tokens(**dict(m.tokens)) for m in models if m.tokens is not None), None),
         prelude="\n".join(m.prelude.strip("\n") for m in reversed(models) if m.prelude),
     )

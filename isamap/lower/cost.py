@@ -37,6 +37,7 @@ from isamap.lower.nodes import (
 from isamap.lower.queued import queued_cycles
 from isamap.lower.reuse import OUTSIDE, Reuse
 from isamap.lower.traffic import Coming, Site, Traffic, touched_elements
+from isamap.lower.vectorized import SIMPLE, lanes_of
 from isamap.schedule.walk import cycles_a_byte
 
 ASSUMED_SYMBOL = 256
@@ -254,7 +255,10 @@ class _Walk:
         """Return the iterations of a loop that the thread does which does most."""
         return float(ceil(trips / self.threads)) if counter in self.team else trips
 
-    def nodes(self, nodes: Sequence[Node], loops: tuple[tuple[str, float], ...]) -> _Work:
+    def nodes(
+        self, nodes: Sequence[Node], loops: tuple[tuple[str, float], ...], lanes: int = 1
+    ) -> _Work:
+        """Return the work of some nodes, of which compilers do so many iterations at once."""
         work = _Work()
         calls: list[tuple[Call, float]] = []
         going_on: list[tuple[Call, float]] = []
@@ -271,7 +275,8 @@ class _Walk:
                     if parallel and self.threads > 1 and not self._shared(loops):
                         self.team[counter] = trips
                         work.cycles += MEETING * share
-                    inside = self.nodes(body, (*loops, (counter, trips)))
+                    lanes = lanes_of(node, self.entries, self.accelerator)
+                    inside = self.nodes(body, (*loops, (counter, trips)), lanes)
                     own = self._own(counter, trips) * share
                     work.add(inside, own)
                     self.passes[counter] = inside.cycles
@@ -290,7 +295,7 @@ class _Walk:
                     self.asked.setdefault(buffer, set()).update(offset.names)
                 case Guard() | Setting():
                     slots += share
-        work.add(self._straight(calls, slots), 1.0)
+        work.add(self._straight(calls, slots, lanes), 1.0)
         if going_on:
             beside = self._straight(going_on, 0.0)
             alone = max(work.cycles, beside.cycles)
@@ -362,22 +367,26 @@ class _Walk:
                     found.append((node, share))
         return found
 
-    def _straight(self, calls: Sequence[tuple[Call, float]], slots: float) -> _Work:
+    def _straight(self, calls: Sequence[tuple[Call, float]], slots: float, lanes: int = 1) -> _Work:
         """Return the work of one pass over straight-line calls, each with its share of the passes.
 
-        ``slots`` are issued for what is no call.
+        ``slots`` are issued for what is no call.  So many passes, ``lanes``, take as long as one
+        where compilers do simple calls at once.
         """
         work = _Work()
         chains: dict[str, float] = {}
-        for call, share in calls:
+        issued = slots / lanes
+        for call, whole in calls:
             entry = self.entries[call.instruction]
-            work.counts[entry.name] = work.counts.get(entry.name, 0.0) + share
+            work.counts[entry.name] = work.counts.get(entry.name, 0.0) + whole
+            share = whole / lanes if entry.throughput <= SIMPLE else whole
+            issued += share
             for unit, cycles in entry.busy.items():
                 work.units[unit] = work.units.get(unit, 0.0) + float(cycles) * share
             for register in self._updated(entry, call):
                 chains[register] = chains.get(register, 0.0) + float(entry.latency) * share
         work.chain = max(chains.values(), default=0.0)
-        issue = (sum(share for _, share in calls) + slots) / max(1, self.accelerator.issue)
+        issue = issued / max(1, self.accelerator.issue)
         work.cycles = max([issue, work.chain, *work.units.values()])
         return work
 

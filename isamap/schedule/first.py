@@ -24,6 +24,7 @@ from isamap.schedule.cut import cut
 from isamap.schedule.flows import Flow, early_flows
 from isamap.schedule.inside import copied_inside
 from isamap.schedule.lines import CALLS_IN_BODY, paired, unrolled
+from isamap.schedule.plain import vectorizable
 from isamap.schedule.schedule import Early, Level, StatementSchedule, Treatment
 from isamap.schedule.shape import (
     Shape,
@@ -69,6 +70,8 @@ def first_schedule(
         treatments = Treatments(mapping, producers, buffers, kernel.permissions)
     shape = read_shape(mapping)
     chosen = list(wanted or first_treatments(mapping, treatments))
+    if vectorizable(shape, order_outputs(shape), treatments, accelerator):
+        rolled = shape.extents.keys()
     come, blocks = blocks_for(shape, chosen, accelerator, treatments)
     block = _picked(shape, blocks, rank, rolled)
     better = chosen

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as Dict
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from math import inf, log2, prod
+from math import gcd, inf, log2, prod
 
+from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Permissions
 from isamap.mapping.fragments.fragment import Reference
 from isamap.mapping.fragments.layout import direct
@@ -128,7 +129,7 @@ def quick_cycles(mapping: Mapping, treatments: Treatments) -> Iterator[float]:
     calls = prod(tiles.values())
     called, loaded, copied = least_cycles(mapping), 0.0, 0.0
     for operand, _ in brought(matching):
-        loads = calls / _uses(matching, operand, tiles)
+        loads = calls / _uses(mapping, operand, tiles)
         if treatments.is_constant(operand):  # copied once, ahead of all calls
             kinds = treatments.feasible(operand)
             if kinds is None:
@@ -160,10 +161,27 @@ def _together(called: float, loaded: float, copied: float) -> float:
     return max(called, loaded) + BESIDES * min(called, loaded) + copied
 
 
-def _uses(matching: Matching, operand: str, tiles: Dict[str, int]) -> float:
+def _uses(mapping: Mapping, operand: str, tiles: Dict[str, int]) -> float:
     """Return how many calls a block makes with a fragment of an operand that is loaded once."""
-    used = frozenset[str]().union(*(a.names for a in accesses_of(matching, operand)))
-    return min(REUSED, prod(count for variable, count in tiles.items() if variable not in used))
+    found = accesses_of(mapping.matching, operand)
+    used = frozenset[str]().union(*(access.names for access in found))
+    different = prod(count for variable, count in tiles.items() if variable in used)
+    if len(found) == 1:
+        places = (_places(index, mapping.tile, tiles) for index in found[0].indices)
+        different = min(different, prod(places))
+    return min(REUSED, prod(tiles.values()) / different)
+
+
+def _places(index: Index, tile: Dict[str, int], tiles: Dict[str, int]) -> int:
+    """Return how many values an index takes, fewer than there are tiles where windows overlap."""
+    names = index.names & tiles.keys()
+    most = prod(tiles[v] for v in names)
+    steps = {v: index.coefficient(v).constant or 0 for v in names}
+    if not index.is_linear_in(names) or not all(steps.values()):
+        return most
+    moves = {v: abs(step) * tile.get(v, 1) for v, step in steps.items()}
+    reach = sum(move * (tiles[v] - 1) for v, move in moves.items())
+    return min(most, 1 + reach // gcd(*moves.values())) if names else 1
 
 
 def _copied(

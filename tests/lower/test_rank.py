@@ -140,3 +140,26 @@ def test_loads_count_as_often_as_a_block_needs_them() -> None:
         treatments = Treatments(lanes, Producers(hardware), buffers, kernel.permissions)
         shares.append([*quick_cycles(lanes, treatments)][-2] / least_cycles(lanes))
     assert shares[1] < 1.1 < 1.2 < shares[0]
+
+
+def test_what_windows_have_in_common_counts_once() -> None:
+    """Outputs side by side share all but one of the elements that three taps read."""
+    hardware = _machine("x86_avx512_zen4")
+    counts = []
+    for step in ("x + r", "3*x + r"):
+        text = f"""
+            in X : f32[400, 32]
+            const F : f32[3, 32]
+            out Y : f32[100, 32]
+            Y[x, k] += X[{step}, k] * F[r, k]"""
+        kernel, mappings = _mappings(text, hardware)
+        buffers = {b.name: b for b in kernel.buffers}
+        lanes = next(
+            m
+            for m in mappings
+            if m.matching.needle.name == "vfmadd_f32"
+            and {v: n for v, n in m.tile.items() if n > 1} == {"k": 16}
+        )
+        treatments = Treatments(lanes, Producers(hardware), buffers, kernel.permissions)
+        counts.append([*quick_cycles(lanes, treatments)][-2] - least_cycles(lanes))
+    assert 0 < counts[0] < counts[1] / 3

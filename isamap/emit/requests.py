@@ -1,8 +1,12 @@
-"""Repeating the bodies of short innermost loops, by the compiler or in the text."""
+"""What compilers are asked to make of innermost loops: vectors, or bodies that are repeated.
+
+Bodies are repeated in the text, too.
+"""
 
 from isamap.emit.liveness import calls
 from isamap.emit.templates import Machine, names_offsets
 from isamap.lower.nodes import Call, Loop, Node, Prefetch, Scope, Setting
+from isamap.lower.vectorized import lanes_of
 
 MOST = 8
 """How often a body is repeated at most."""
@@ -15,7 +19,22 @@ products; it would make loops of a few iterations none at all.
 """
 
 
-def unrolling(loop: Loop, machine: Machine) -> tuple[str, ...]:
+INDEPENDENT = "#pragma omp simd"
+"""Before a loop: its iterations may be done at once, in vectors (OpenMP 5.1, 2.11.5.1)."""
+
+
+def requests(loop: Loop, machine: Machine) -> tuple[str, ...]:
+    """Return the line before a loop that says what the compiler is to make of it, if there is one.
+
+    Vectors of loops over single elements (:func:`isamap.lower.vectorized.lanes_of`), and otherwise
+    bodies that are repeated where they are short.
+    """
+    if lanes_of(loop, machine.entries, machine.accelerator) > 1:
+        return (INDEPENDENT,)
+    return _unrolling(loop, machine)
+
+
+def _unrolling(loop: Loop, machine: Machine) -> tuple[str, ...]:
     """Return the line before a loop that has its body repeated; none where it is long enough.
 
     A body is that of an innermost loop without conditions.  It is doubled until it has as many

@@ -13,6 +13,7 @@ from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit
 from isamap.mapping.laws.positions import digits, levelled, piece_digits
 from isamap.mapping.matching import Axis, Mapping, Matching, Needle
 from isamap.mapping.needles.needles import operand_accesses
+from isamap.mapping.tiles.cut_digits import cut_digits
 from isamap.mapping.tiles.joined import joins
 from isamap.mapping.tiles.shared import brought, gathered, places_of
 from isamap.mapping.tiles.sliding import sliding
@@ -156,7 +157,7 @@ def fragment(
     if shape is None:
         return None
     is_input = operand != mapping.matching.needle.target.buffer
-    laid_out = _plain(dims)
+    laid_out = _plain(dims) or cut_digits(dims, mapping.tile, partial)
     if laid_out is None and is_input and not packed:
         laid_out = sliding(dims, mapping.tile)
     if laid_out is None:

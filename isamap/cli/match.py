@@ -179,12 +179,12 @@ def _mappings(
     from isamap.cli.tables import wrap
     from isamap.cli.text import head_lines, together_lines, ways_lines
     from isamap.ir.printer import print_statement
+    from isamap.ir.statements import statement_names
     from isamap.lower.grouping import group_mappings
     from isamap.mapping.groups import grouped
     from isamap.mapping.needles.needles import needles
     from isamap.pipeline.facts import match_facts
     from isamap.pipeline.offered import offered
-    from isamap.pipeline.result import statement_names
     from isamap.pipeline.sequences import Sequences
     from isamap.pipeline.unmapped import enumerate_each, nothing
 

@@ -22,12 +22,12 @@ from isamap.explain.tabled import tabled
 from isamap.explain.verify import Bench, Candidate
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.nodes import Kernel, Statement
+from isamap.ir.statements import statement_names
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.groups import Group, grouped
 from isamap.mapping.matching import Enumeration, Mapping, Needle
 from isamap.mapping.needles.needles import needles
 from isamap.pipeline.mapped import only_instruction
-from isamap.pipeline.result import statement_names
 from isamap.pipeline.started import Started, started
 
 MATCHING, DIFFERING = 3, 4

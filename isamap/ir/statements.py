@@ -173,6 +173,15 @@ def reduction_variables(statement: Statement) -> tuple[str, ...]:
     return tuple(v.name for v in statement.variables if v.name not in used)
 
 
+def statement_names(kernel: Kernel) -> tuple[str, ...]:
+    """Return a name for each statement: its target, numbered where there are several."""
+    targets = [s.target.buffer for s in kernel.statements]
+    return tuple(
+        name if targets.count(name) == 1 else f"{name}#{targets[: i + 1].count(name)}"
+        for i, name in enumerate(targets)
+    )
+
+
 def identity(reduction: Reduction, dtype: DType) -> Literal:
     """Return the value that a reduction starts from."""
     one = "1.0" if dtype.is_float else "true" if dtype.kind == "bool" else "1"

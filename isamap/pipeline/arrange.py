@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from isamap.diagnostics import NoMappingError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
+from isamap.ir.statements import statement_names
 from isamap.lower.choose import Choice, choose
 from isamap.lower.grouping import Plan, plan_statements
 from isamap.mapping.fragments.produce import Producers
@@ -13,7 +14,7 @@ from isamap.mapping.groups import covers
 from isamap.mapping.matching import Enumeration
 from isamap.pipeline.compete import Competed, compete
 from isamap.pipeline.options import Options, Tell
-from isamap.pipeline.result import statement_names, uses
+from isamap.pipeline.result import uses
 from isamap.pipeline.started import Started
 from isamap.rewrite.rule import Rewriting
 

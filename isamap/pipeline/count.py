@@ -11,7 +11,7 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Access, Coordinate, Kernel, Literal, Permissions, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.ranges import Intervals, intervals_before
-from isamap.ir.statements import bind_extents, zero_based
+from isamap.ir.statements import bind_extents, statement_names, zero_based
 from isamap.mapping.checks.lemmas import prove_placement
 from isamap.mapping.compose.compose import compositions
 from isamap.mapping.compose.composed import conditions_of, takes_part
@@ -22,7 +22,6 @@ from isamap.mapping.matching import Matching, Needle
 from isamap.mapping.needles.needles import Bindings, Needles, covered, needles, roots
 from isamap.mapping.needles.orders import OperandOrders
 from isamap.pipeline.mapped import only_instruction
-from isamap.pipeline.result import statement_names
 from isamap.resources import shipped
 from isamap.solver.models import load
 

@@ -8,6 +8,7 @@ from isamap import __version__
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.printer import print_expr, print_kernel, print_statement
+from isamap.ir.statements import statement_names
 from isamap.mapping.compose.composed import conditions_of, parts_of
 from isamap.mapping.groups import Group, grouped
 from isamap.mapping.matching import Enumeration, Matching
@@ -19,7 +20,6 @@ from isamap.pipeline.result import (
     Result,
     Scheduled,
     issue_cycles,
-    statement_names,
 )
 from isamap.pipeline.schedule_text import schedule_text
 from isamap.pipeline.service import Service

@@ -13,6 +13,7 @@ from isamap.diagnostics import (
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statements_ahead
 from isamap.ir.nodes import Kernel
+from isamap.ir.statements import statement_names
 from isamap.lower.alternative import Alternative, advantage
 from isamap.lower.choose import Choice
 from isamap.lower.cost import estimate
@@ -29,7 +30,6 @@ from isamap.pipeline.result import (
     Scheduled,
     StatementResult,
     Tuning,
-    statement_names,
     uses,
 )
 from isamap.pipeline.sequences import Sequences, axes_text, tile_text

@@ -354,12 +354,3 @@ def issue_cycles(mapping: LegalMapping, kernel: Kernel, symbols: Mapping[str, in
     extents = variable_extents(kernel, matching.statement, symbols)
     calls = prod(ceil(extent / mapping.tile.get(name, 1)) for name, extent in extents.items())
     return float(calls * matching.needle.entry.throughput)
-
-
-def statement_names(kernel: Kernel) -> tuple[str, ...]:
-    """Return a name for each statement: its target, numbered where there are several."""
-    targets = [s.target.buffer for s in kernel.statements]
-    return tuple(
-        name if targets.count(name) == 1 else f"{name}#{targets[: i + 1].count(name)}"
-        for i, name in enumerate(targets)
-    )

@@ -3,8 +3,9 @@
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.ir.printer import print_kernel
+from isamap.ir.statements import statement_names
 from isamap.pipeline.offered import statements as bodies
-from isamap.pipeline.result import Result, statement_names
+from isamap.pipeline.result import Result
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.rules import rules_for

@@ -6,12 +6,12 @@ from collections.abc import Set as AbstractSet
 from isamap.diagnostics import Diagnostic, NoMappingError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
+from isamap.ir.statements import statement_names
 from isamap.lower.grouping import group_reasons
 from isamap.mapping.find import enumerate_statement, enumerate_with
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles.needles import needles
 from isamap.mapping.reasons import reasons
-from isamap.pipeline.result import statement_names
 
 
 def enumerate_each(

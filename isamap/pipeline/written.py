@@ -7,7 +7,7 @@ from isamap.diagnostics import Diagnostic, NoMappingError, ScheduleError, Span, 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statement_kernel
 from isamap.ir.nodes import Kernel
-from isamap.ir.statements import bind_extents
+from isamap.ir.statements import bind_extents, statement_names
 from isamap.lower.alternative import Alternative, by_preference
 from isamap.lower.alternatives import alternatives
 from isamap.lower.choose import Choice
@@ -22,7 +22,6 @@ from isamap.mapping.matching import Mapping as LegalMapping
 from isamap.mapping.needles.needles import needles
 from isamap.pipeline.arrange import Arranged
 from isamap.pipeline.options import Options, Tell
-from isamap.pipeline.result import statement_names
 from isamap.pipeline.schedule_text import ways_of
 from isamap.pipeline.sequences import Sequences
 from isamap.rewrite.apply import judge

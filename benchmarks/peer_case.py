@@ -35,13 +35,12 @@ def main() -> None:
         result = peer.map_text(problem.text, given.threads)
         cycles, bound = result.estimate.cycles, result.estimate.bound_by
         print(f"{problem.layout}: {cycles:.4g} cycles, bound by {bound}")
-        for name, own in zip(
-            (s.name for s in result.statements), result.schedule.statements, strict=True
-        ):
+        names = (s.name for s in result.statements)
+        for name, own, by in zip(names, result.schedule.statements, result.by, strict=True):
             loops = ", ".join(f"{level.variable}/{level.step}" for level in own.levels)
             where = "" if own.within is None else f" in the registers of statement {own.within}"
             operands = ", ".join(own.operands)
-            print(f"  {name}: {own.mapping.matching.needle.name}, {loops}; {operands}{where}")
+            print(f"  {name}: {' + '.join(by)}, {loops}; {operands}{where}")
         if given.c:
             print(result.c)
     start = perf_counter()

@@ -69,8 +69,9 @@ Examples
 @click.option(
     "--instruction",
     metavar="NAME",
-    help="Compute with this instruction whatever it can compute, alone, in sequence with others "
-    "('a + b' names a sequence) or after a rewriting; the rest is free.",
+    help="Compute with this instruction whatever it can compute, alone, in the registers of "
+    "another statement, in sequence with others ('a + b' names a sequence) or after a rewriting; "
+    "the rest is free.",
 )
 @click.option("--all", "everything", is_flag=True, help="List every legal mapping.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")

@@ -25,20 +25,23 @@ _NOT_TRIED = "not tried"
 class Tried:
     """What is known of the mappings that were brought to code, by their positions.
 
-    ``estimates`` has their cycles, ``faults`` why there is no code.
+    ``estimates`` has their cycles, ``faults`` why there is no code.  The chosen one is not
+    ``used`` where the statement is computed in the registers of another.
     """
 
     chosen: int
     estimates: Mapping[int, float] = field(default_factory=dict)
     faults: Mapping[int, str] = field(default_factory=dict)
+    used: bool = True
 
     @classmethod
-    def of(cls, statement: StatementResult) -> "Tried":
+    def of(cls, statement: StatementResult, used: bool) -> "Tried":
         """Return what is known of a mapped statement."""
         return cls(
             statement.chosen,
             {s.mapping: s.cycles for s in statement.scheduled if s.cycles is not None},
             {s.mapping: s.reason for s in statement.scheduled if s.cycles is None},
+            used,
         )
 
     def order(self, count: int) -> tuple[int, ...]:
@@ -91,7 +94,7 @@ def mapping_lines(
         _HEADINGS,
         [(*cells, cycles) for cells, cycles in rows.items()],
         _RIGHT,
-        None if tried is None else 0,
+        0 if tried is not None and tried.used else None,
     )
     lines += composition_lines(found, [found.mappings[i] for i in order])
     for reason, number in told.items():

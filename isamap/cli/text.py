@@ -108,7 +108,8 @@ def _statement_lines(
     if len(statement.covers) > 1:
         text = f"computed together: {', '.join(statement.covers[:-1])} and {statement.covers[-1]}"
         lines += wrap(text, "    ")
-    tried = Tried.of(statement)
+    number = report.result.statements.index(statement)
+    tried = Tried.of(statement, report.result.schedule.statements[number].within is None)
     symbols = report.result.symbols
     lines += mapping_lines(statement.enumeration, sequences, symbols, everything, tried)
     lines += wrap(_chosen(report, statement, sequences), "    ")
@@ -124,8 +125,10 @@ def _chosen(report: Report, statement: StatementResult, sequences: Sequences) ->
     result = report.result
     own = result.schedule.statements[result.statements.index(statement)]
     if own.within is not None:
-        root = result.statements[own.within].name
-        return f"computed where each result of {root} is in a register: no loops of its own"
+        (there,) = (o for o in result.lowered.in_registers if o.statement == statement.name)
+        by = f" by {' + '.join(there.by)}" if there.by else ""
+        where = f"where each result of {there.within} is in a register"
+        return f"computed{by} {where}: no loops of its own"
     name = sequences.name(statement.mappings[statement.chosen])
     return f"chosen: {name}, {statement.why}"
 
@@ -148,9 +151,12 @@ def schedule_lines(result: Result, sequences: Sequences | None = None) -> list[s
     for line in (*kernel_lines(result), *[calls] * bool(calls)):
         lines += wrap(line, "  ", "    ")
     names = [statement.name for statement in result.statements]
+    there = {own.statement: own for own in result.lowered.in_registers}
     for name, schedule in zip(names, result.schedule.statements, strict=True):
-        if schedule.within is not None:
-            lines += wrap(f"{name}: in the registers of {names[schedule.within]}", "  ", "    ")
+        if name in there:
+            by = f"{' + '.join(there[name].by)}, " if there[name].by else ""
+            text = f"{name}: {by}in the registers of {there[name].within}"
+            lines += wrap(text, "  ", "    ")
         else:
             along = None if schedule.along is None else names[schedule.along]
             lines += _schedule_lines(name, schedule, sequences, along)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from isamap.ir.index import Index
 from isamap.lower.context import Context
-from isamap.lower.nodes import Node
+from isamap.lower.nodes import InRegisters, Node
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
 
@@ -14,7 +14,7 @@ class Begun:
 
     ``groups`` are the nodes of statements that have one outermost loop, ``rounds`` how often the
     loop of each goes round and ``firsts`` their first statements; ``written`` are buffers that have
-    content.
+    content; ``in_registers`` are the statements without loops.
     """
 
     context: Context
@@ -22,6 +22,7 @@ class Begun:
     rounds: list[list[Index]] = field(default_factory=list)
     firsts: list[int] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
+    in_registers: list[InRegisters] = field(default_factory=list)
 
     def copy(self) -> "Begun":
         """Return the same with lists of its own, to go on with."""
@@ -32,6 +33,7 @@ class Begun:
             rounds=[[*counts] for counts in self.rounds],
             firsts=[*self.firsts],
             written={*self.written},
+            in_registers=[*self.in_registers],
         )
 
 
@@ -62,5 +64,8 @@ class Beginnings:
 
 
 def _key(schedule: Schedule, count: int) -> tuple[object, ...]:
-    own = schedule.statements[:count]
-    return tuple((id(one), schedule.followers(n)) for n, one in enumerate(own))
+    statements = schedule.statements
+    return tuple(
+        (id(one), tuple((follower, statements[follower].by) for follower in schedule.followers(n)))
+        for n, one in enumerate(statements[:count])
+    )

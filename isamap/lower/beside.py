@@ -11,10 +11,11 @@ from isamap.ir.index import Index
 from isamap.ir.nodes import Access
 from isamap.ir.statements import accesses
 from isamap.lower.fault import bad
-from isamap.lower.finish import Finish, Finished, Finishing, finish_fragment
+from isamap.lower.finish import Finish, Finished, Finishing, ways_to_finish
+from isamap.lower.in_registers import instead
 from isamap.lower.packing import packing_copies
 from isamap.lower.statement import StatementLowering
-from isamap.mapping.fragments.fragment import Reference
+from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit, direct
 from isamap.mapping.tiles.operand import dense_fragment, zero_of
 from isamap.schedule.overlap import overlapped
@@ -74,6 +75,12 @@ class FinishedResults:
         """Whether something is made of them."""
         return bool(self._after.finishes)
 
+    @property
+    def ways(self) -> tuple[Finished, ...]:
+        """All that was asked for so far: whole fragments and cut ones may be finished in ways of
+        their own."""
+        return tuple(one for found in self._found.values() for one in found)
+
     def of(self, partial: frozenset[str]) -> tuple[Finished, ...]:
         """Return how results are finished, one entry a buffer that is written.
 
@@ -89,8 +96,7 @@ class FinishedResults:
         held, name = at.result(partial), finish.target.buffer
         if held is None:
             raise bad(f"{name}: the results of {at.needle.name} lie in no plain order")
-        producers, buffers = at.context.producers, at.context.buffers
-        spent = not self._after.kept and len(self._after.finishes) == 1
+        buffers = at.context.buffers
         target = direct(buffers[name], finish.target, at.extents, buffers)
         loose = overlapped(at.schedule)
         target = replace(target, guards=(), pad=None, loose=loose)
@@ -99,7 +105,7 @@ class FinishedResults:
             a: replace(direct(buffers[a.buffer], a, at.extents, buffers), loose=loose)
             for a in taken
         }
-        found = finish_fragment(finish, held, references, target, producers, spent)
+        found = self._best(finish, held, references, target)
         dense = dense_fragment(at.mapping, at.needle.target.buffer)
         if found is None and dense is not None and not self._is_made_here(taken):
             own = at.extents, at.tile, at.block
@@ -108,12 +114,37 @@ class FinishedResults:
             if any(access.names & loose for access in layouts):
                 raise bad(f"no instructions make {name} of what overlaps")
             references = {access: layout.reference() for access, layout in layouts.items()}
-            if finish_fragment(finish, held, references, target, producers, spent) is not None:
+            if self._best(finish, held, references, target) is not None:
                 references = self._pack(layouts)
-                found = finish_fragment(finish, held, references, target, producers, spent)
+                found = self._best(finish, held, references, target)
         if found is None:
             raise bad(f"no instructions make {name} of what {at.needle.name} leaves in a register")
         return found
+
+    def _best(
+        self,
+        finish: Finish,
+        held: Fragment,
+        references: Mapping[Access, Reference],
+        target: Reference,
+    ) -> Finished | None:
+        """Return the cheapest way to finish a fragment that has what is asked for, if one has."""
+        after, producers = self._after, self._at.context.producers
+        machine, spent = producers.accelerator, not after.kept and len(after.finishes) == 1
+        ways = ways_to_finish(finish, held, references, target, producers, spent)
+        first = next(iter(ways), None)
+        if first is None or not after.by:
+            return first
+        for way in ways:
+            if not instead(after, way, machine):
+                return way
+        # One that is cheaper, or does more at once, hides what is asked for.
+        for name in instead(after, first, machine):
+            fewer = producers.without(name)
+            for way in ways_to_finish(finish, held, references, target, fewer, spent):
+                if not instead(after, way, machine):
+                    return way
+        return first
 
     def _is_made_here(self, taken: Iterable[Access]) -> bool:
         """Return whether something that is finished beside others is an input of one of them."""

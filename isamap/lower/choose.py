@@ -12,6 +12,7 @@ from isamap.lower.alternative import Alternative, by_preference
 from isamap.lower.alternatives import alternatives
 from isamap.lower.cost import LIGHTER, Estimate
 from isamap.lower.fuse import Fused, check_lowerable, fuse
+from isamap.lower.in_registers import asked_for
 from isamap.lower.joining import joining
 from isamap.lower.judge import Judge
 from isamap.lower.next_round import with_next_round
@@ -57,7 +58,7 @@ class Choice:
         joined |= {n for first, own in self.schedule.rounds.items() for n in (first, *own)}
         apart = range(len(statements)) if self.written else set(range(len(statements))) - joined
         for number in apart:
-            own = replace(statements[number], within=None, along=None, later=False)
+            own = replace(statements[number], within=None, by=None, along=None, later=False)
             others = (other for other in preferred[number] if other.mapping != own.mapping)
             preferred[number] = (own, *others)
         return tuple(preferred)
@@ -71,14 +72,17 @@ def choose(
     symbols: Mapping[str, int] | None = None,
     producers: Producers | None = None,
     progress: Callable[[str], None] | None = None,
+    instruction: str | None = None,
 ) -> Choice:
     """Return the first choice for a kernel.
 
-    ``enumerations`` has one entry per statement of the kernel.  ``symbols`` are typical values of
+    ``enumerations`` has one entry per statement of the kernel: of statements that ``instruction``,
+    which is asked for, can compute, mappings to that alone.  ``symbols`` are typical values of
     the run-time extents, for the estimates.  NoMappingError if some statement has no mapping that
     can be lowered; the message gives the reason of each that was tried.
     """
-    judge = Judge(accelerator, producers or Producers(accelerator), symbols, threads)
+    asked = asked_for(enumerations, instruction)
+    judge = Judge(accelerator, producers or Producers(accelerator), symbols, threads, asked)
     ruled: list[tuple[Alternative, ...]] = []
     for number, enumeration in enumerate(enumerations):
         if progress is not None:

@@ -36,11 +36,31 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
+class Follower:
+    """What one statement does with complete results.
+
+    ``value`` is what it writes into a buffer, in the variables of the statement that makes the
+    results; ``taken`` are the parts of that which statements before it make in registers, too.
+    """
+
+    number: int
+    buffer: str
+    value: Expr
+    taken: frozenset[Expr]
+
+
+@dataclass(frozen=True, slots=True)
 class Finishing:
-    """What becomes of a statement's results: ``kept`` if they go to their own buffer as well."""
+    """What becomes of a statement's results: ``kept`` if they go to their own buffer as well.
+
+    ``followers`` are the statements that do it; ``finishes`` what several of them come to.  ``by``
+    are the instructions that are asked for to compute some of them, by the statement's number.
+    """
 
     finishes: tuple[Finish, ...]
     kept: bool
+    followers: tuple[Follower, ...] = ()
+    by: tuple[tuple[int, str], ...] = ()
 
 
 KEPT = Finishing((), True)
@@ -88,9 +108,15 @@ def finishing(kernel: Kernel, root: int, followers: Sequence[int]) -> Finishing:
     inside = {root, *followers}
     targets = [kernel.statements[n].target.buffer for n in followers]
     finishes: list[Finish] = []
+    doing: list[Follower] = []
+    written: dict[str, Expr] = {}
     lasts = inline_each([kernel.statements[n] for n in followers], buffers)
     for count, (target, last) in enumerate(zip(targets, lasts, strict=True), 1):
         made = _finish(own, last, buffers)
+        number = followers[count - 1]
+        taken = {written[name] for name in _taken(kernel.statements[number]) & written.keys()}
+        doing.append(Follower(number, target, made.value, frozenset(taken)))
+        written[target] = made.value
         if target not in targets[count:] and _is_needed(kernel, target, inside):
             finishes.append(made)
     for at, one in enumerate(finishes):
@@ -101,7 +127,13 @@ def finishing(kernel: Kernel, root: int, followers: Sequence[int]) -> Finishing:
     if not finishes and not kept:
         # Statements must not vanish: each is computed alone, whoever needs it.
         raise ApartError(f"nothing takes {targets[-1]}")
-    return Finishing(tuple(finishes), kept)
+    return Finishing(tuple(finishes), kept, tuple(doing))
+
+
+def _taken(statement: Statement) -> frozenset[str]:
+    """Return the buffers whose elements a statement takes, its own if it goes on from them."""
+    found = read_by(statement)
+    return found if statement.reduction == "=" else found | {statement.target.buffer}
 
 
 def _check_apart(one: Finish, other: Finish, before: bool) -> None:
@@ -163,15 +195,15 @@ def _finish(root: Statement, last: Statement, buffers: Mapping[str, Buffer]) -> 
     return Finish(moved.target, moved.value, root.target)
 
 
-def finish_fragment(
+def ways_to_finish(
     finish: Finish,
     held: Fragment,
     references: Mapping[Access, Reference],
     target: Reference,
     producers: Producers,
     spent: bool,
-) -> Finished | None:
-    """Return the cheapest way to finish a fragment of results and to store it, or None.
+) -> tuple[Finished, ...]:
+    """Return the ways to finish a fragment of results and to store it, the cheapest first.
 
     ``references`` say where everything else is that it takes, ``target`` where it is stored.
     Nothing else needs results that are ``spent``: their register may be overwritten.  It is staged
@@ -180,11 +212,12 @@ def finish_fragment(
     size = finish.target.dtype.bytes * prod(held.shape)
     stage = Reference("", const(0), dense=held.shape, alignment=whole_alignment(size))
     for place in (target, stage):
-        ways = _ways(finish, held, references, producers, place, spent)
-        best = min(ways, key=lambda way: _cost(*way), default=None)
-        if best is not None:
-            return Finished(finish, *best, target, staged=place is stage)
-    return None
+        ways = sorted(
+            _ways(finish, held, references, producers, place, spent), key=lambda way: _cost(*way)
+        )
+        if ways:
+            return tuple(Finished(finish, *way, target, staged=place is stage) for way in ways)
+    return ()
 
 
 def _ways(

@@ -167,7 +167,7 @@ def _with(
     None if that cannot be, or takes much longer.
     """
     too_large: Fused | None = None
-    for trial in _trials(best.schedule, root, several, whole_too):
+    for trial in _trials(judge, best.schedule, root, several, whole_too):
         try:
             found = lowered(trial)
         except ScheduleError:
@@ -232,7 +232,7 @@ def _forced(
             with suppress(ApartError):
                 finishing(kernel, root, (*now.followers(root), number))
                 # With the reduction in one piece, where it is not.
-                (*_, now) = _trials(now, root, (number,), root not in settled)
+                (*_, now) = _trials(judge, now, root, (number,), root not in settled)
                 try:
                     found = lowered(now)
                 except ScheduleError as other:
@@ -376,15 +376,16 @@ def _lengths(schedule: Schedule, root: int, threads: int) -> Iterator[int]:
 
 
 def _trials(
-    schedule: Schedule, root: int, several: Sequence[int], whole_too: bool
+    judge: Judge, schedule: Schedule, root: int, several: Sequence[int], whole_too: bool
 ) -> Iterator[Schedule]:
     """Yield the schedules that finish statements in the registers of another.
 
-    With ``whole_too`` the other one's reduction may be done in one piece for that.
+    What is asked for of a statement computes it there, too.  With ``whole_too`` the other one's
+    reduction may be done in one piece for that.
     """
     own = list(schedule.statements)
     for number in several:
-        own[number] = replace(own[number], within=root)
+        own[number] = replace(own[number], within=root, by=judge.asked.get(number))
     yield replace(schedule, statements=tuple(own))
     if whole_too and (whole := _in_one_piece(own[root])) is not None:
         own[root] = whole

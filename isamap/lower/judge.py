@@ -1,13 +1,14 @@
 """What a schedule is worth: what it lowers to on a machine, whether that fits, and its estimate."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.lower.begun import Beginnings
 from isamap.lower.capacity import excess, takes_turns
 from isamap.lower.cost import Estimate, estimate
+from isamap.lower.in_registers import Asked
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
 from isamap.mapping.fragments.produce import Producers
@@ -19,13 +20,15 @@ class Judge:
     """Lowers and estimates schedules for calls by so many ``threads``.
 
     ``symbols`` are typical values of the run-time extents; ``producers`` saves reading the
-    machine's entries again.
+    machine's entries again.  ``asked`` are instructions that are to compute statements, by the
+    number of the statement, in the registers of others, too.
     """
 
     accelerator: Accelerator
     producers: Producers
     symbols: Mapping[str, int] | None = None
     threads: int = 1
+    asked: Asked = field(default_factory=dict)
 
     def lowered(
         self,

@@ -1,18 +1,21 @@
 """From a kernel and its schedule to loops, movements and instruction calls."""
 
+from dataclasses import replace
+
 from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index, const, product
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Buffer, Kernel, Statement
-from isamap.ir.statements import bind_extents, identity, zero_based
+from isamap.ir.statements import bind_extents, identity, statement_names, zero_based
 from isamap.lower.apart import set_apart
 from isamap.lower.begun import Beginnings, Begun
 from isamap.lower.blocks import scattered
 from isamap.lower.context import SYMBOL_RANGE, Context
 from isamap.lower.expand import expand
-from isamap.lower.finish import KEPT, Finishing, finishing
+from isamap.lower.finish import KEPT, Finished, Finishing, finishing
 from isamap.lower.held import held_elements, hold_rounds
+from isamap.lower.in_registers import check_asked, in_registers
 from isamap.lower.lent import elsewhere, lent_places
 from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
@@ -81,6 +84,7 @@ def lower(
         tuple(array for array in context.arrays if array.name not in places),
         elsewhere(body, places),
         lent=tuple(places.items()),
+        in_registers=tuple(begun.in_registers),
     )
     apart = set_apart(whole, accelerator)
     is_shared = any(level.parallel for own in schedule.statements for level in own.levels)
@@ -109,13 +113,17 @@ def _go_on(begun: Begun, schedule: Schedule, number: int, alone: Finishing) -> N
     bound, own = begun.context.kernel, schedule.statements[number]
     statement = bound.statements[number]
     followers = schedule.followers(number)
-    after = _finishing(bound, number, followers) if followers else alone
+    after = _finishing(bound, number, schedule) if followers else alone
     if own.along is not None:
         _look_at_rounds(bound, schedule, number)
     in_rounds = own.along is not None or bool(schedule.companions(number))
     if in_rounds and own.levels and own.levels[0].variable in overlapped(own):
         raise _apart(statement.target.buffer, "rounds do not overlap")
-    nodes = lower_statement(begun.context, statement, own, begun.written, after)
+    nodes, finished = lower_statement(begun.context, statement, own, begun.written, after)
+    if followers:
+        names = statement_names(bound)
+        check_asked(names, number, after, finished, begun.context.accelerator)
+        begun.in_registers += in_registers(names, number, after, finished)
     if own.along is None:
         begun.groups.append([nodes])
         begun.rounds.append([_rounds(own)])
@@ -185,10 +193,13 @@ def _apart(name: str, why: str) -> ScheduleError:
     return ScheduleError(Diagnostic("E401", text))
 
 
-def _finishing(kernel: Kernel, root: int, followers: tuple[int, ...]) -> Finishing:
+def _finishing(kernel: Kernel, root: int, schedule: Schedule) -> Finishing:
     """Return what becomes of the results of a statement; ScheduleError if it cannot be."""
+    followers = schedule.followers(root)
+    asked = ((number, schedule.statements[number].by) for number in followers)
+    by = {number: name for number, name in asked if name is not None}
     try:
-        return finishing(kernel, root, followers)
+        return replace(finishing(kernel, root, followers), by=tuple(by.items()))
     except ApartError as error:
         names = ", ".join(dict.fromkeys(kernel.statements[n].target.buffer for n in followers))
         source = kernel.statements[root].target.buffer
@@ -202,10 +213,11 @@ def lower_statement(
     schedule: StatementSchedule,
     written: set[str],
     after: Finishing = KEPT,
-) -> tuple[Node, ...]:
-    """Return the nodes of one statement; ``written`` are the buffers that have content already.
+) -> tuple[tuple[Node, ...], tuple[Finished, ...]]:
+    """Return the nodes of one statement, and how its results are finished in them.
 
-    ``after`` says what becomes of its results while they are in registers.
+    ``written`` are the buffers that have content already.  ``after`` says what becomes of its
+    results while they are in registers.
     """
     buffer = context.buffers[statement.target.buffer]
     fresh = buffer.role in ("out", "local") and buffer.name not in written
@@ -217,10 +229,12 @@ def lower_statement(
         value = identity(statement.reduction, buffer.dtype)
         nodes.append(fill(context, buffer.name, product(buffer.shape), value))
     ranges = {name: SYMBOL_RANGE for name in context.kernel.symbols}
-    nest = Nest(lowering, after).build(ranges)
+    made = Nest(lowering, after)
+    nest = made.build(ranges)
     if isinstance(lowering.entry, Composed):
         nest = expand(nest, lowering.entry, context)
-    return (*nodes, *lowering.placed_first(), *lowering.operands.copies, *nest)
+    nodes += [*lowering.placed_first(), *lowering.operands.copies, *nest]
+    return tuple(nodes), made.results.finished.ways
 
 
 def _covers(statement: Statement, buffer: Buffer) -> bool:

@@ -179,6 +179,21 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
+class InRegisters:
+    """A statement of the kernel that is computed where results of an earlier one are in registers.
+
+    ``statement`` and ``within`` are names (:func:`~isamap.ir.statements.statement_names`).  ``by``
+    are the instructions that do so, in the order in which they run: those that compute a part of it
+    there, or take it to memory where nothing is left to compute.  None of them computes what nobody
+    needs, or what is a result as it stands.
+    """
+
+    statement: str
+    within: str
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LoweredKernel:
     """Everything that a code generator or an interpreter needs.
 
@@ -191,6 +206,7 @@ class LoweredKernel:
 
     ``abreast`` and ``once`` say how its calls are ordered, in the words of a
     :class:`~isamap.schedule.schedule.Schedule`; None where that makes no difference.
+    ``in_registers`` are the statements without loops of their own, and what computes them.
     """
 
     name: str
@@ -202,6 +218,7 @@ class LoweredKernel:
     lent: tuple[tuple[str, str], ...] = ()
     abreast: bool | None = field(default=None, compare=False)
     once: bool | None = field(default=None, compare=False)
+    in_registers: tuple[InRegisters, ...] = field(default=(), compare=False)
 
     @property
     def code(self) -> tuple[Node, ...]:

@@ -11,6 +11,7 @@ from isamap.lower.nodes import (
     Call,
     Copy,
     Guard,
+    InRegisters,
     Loop,
     LoweredKernel,
     Node,
@@ -38,6 +39,7 @@ def print_lowered(lowered: LoweredKernel) -> str:
     lines = [f"lowered {lowered.name}({', '.join(lowered.symbols)}) {{"]
     lines += [_INDENT + _array(array) for array in lowered.arrays]
     lines += [f"{_INDENT}{name} lies in {place}" for name, place in lowered.lent]
+    lines += [_INDENT + _in_registers(own) for own in lowered.in_registers]
     lines += [f"{_INDENT}requires {_condition(index)}" for index in lowered.requires]
     if lowered.prepare:
         lines += [_INDENT + line for line in ("prepare {", *_indented(lowered.prepare), "}")]
@@ -53,6 +55,11 @@ def _array(array: Array) -> str:
         alike = len(texts) > 1 and len(set(texts)) == 1
         text += f" = [{texts[0]}, ...]" if alike else f" = [{', '.join(texts)}]"
     return text
+
+
+def _in_registers(own: InRegisters) -> str:
+    by = f" by {' + '.join(own.by)}" if own.by else ""
+    return f"{own.statement} in the registers of {own.within}{by}"
 
 
 def _nodes(nodes: tuple[Node, ...]) -> Iterator[str]:

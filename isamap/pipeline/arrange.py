@@ -61,7 +61,7 @@ def arrange_best(
             possible.append(replace(own, rewritings=(*one.rewritings, *own.rewritings)))
     if fault is not None and not any(own.choice for own in possible):
         raise fault
-    return min(possible, key=lambda own: _rank(own, options.instruction))
+    return min(possible, key=lambda own: _rank(own, hardware, options.instruction))
 
 
 def arrange(
@@ -88,7 +88,16 @@ def arrange(
         if not chosen.chosen or not all(found.mappings for found in chosen.enumerations):
             return None
         found = chosen.enumerations
-        return choose(chosen.kernel, hardware, found, options.threads, symbols, producers, tell)
+        return choose(
+            chosen.kernel,
+            hardware,
+            found,
+            options.threads,
+            symbols,
+            producers,
+            tell,
+            options.instruction,
+        )
 
     written = plan(kernel, enumerations)
     possible = []
@@ -108,14 +117,16 @@ def arrange(
         nothing = Plan(apart.kernel, (), apart.enumerations)
         possible.append(_arranged(apart.kernel, nothing, apart.choice, apart))
 
-    return min(possible, key=lambda own: _rank(own, options.instruction))
+    return min(possible, key=lambda own: _rank(own, hardware, options.instruction))
 
 
-def _rank(one: Arranged, wanted: str | None) -> tuple[bool, bool, float]:
+def _rank(one: Arranged, hardware: Accelerator, wanted: str | None) -> tuple[bool, bool, float]:
     """Return what the best arrangement has least of; one that maps is better than any other."""
     if one.choice is None:
         return True, False, 0.0
-    lacks = wanted is not None and not uses(one.choice.schedule, wanted)
+    lacks = wanted is not None and not uses(
+        one.choice.schedule, one.choice.lowered, hardware, wanted
+    )
     return False, lacks, one.choice.estimate.cycles
 
 

@@ -54,7 +54,16 @@ def compete(
     def first(chosen: Kernel, found: Sequence[Enumeration]) -> Choice | None:
         if not all(one.mappings for one in found):
             return None
-        return choose(chosen, hardware, found, options.threads, symbols, producers, tell)
+        return choose(
+            chosen,
+            hardware,
+            found,
+            options.threads,
+            symbols,
+            producers,
+            tell,
+            options.instruction,
+        )
 
     fault: NoMappingError | None = None
     choice: Choice | None = None

@@ -55,7 +55,7 @@ def report_facts(report: Report) -> Facts:
             for s in result.statements
         ],
         "rewritings": [rewriting_facts(before, one) for before, one in result.rewritten],
-        "schedule": schedule_facts(result.schedule, names),
+        "schedule": schedule_facts(result.schedule, names, result.by),
         "calls": {"abreast": result.schedule.abreast, "once": result.schedule.once},
         "schedule_text": schedule_text(result),
         "estimate": _estimate(result),
@@ -170,12 +170,15 @@ def axes(matching: Matching) -> dict[str, list[str]]:
     return {a.name: [str(form) for form in matching.on_axis(a.name)] for a in matching.needle.axes}
 
 
-def schedule_facts(schedule: Schedule, names: list[str]) -> list[Facts]:
-    """Return a schedule, one entry a statement."""
+def schedule_facts(
+    schedule: Schedule, names: Sequence[str], by: Sequence[Sequence[str]]
+) -> list[Facts]:
+    """Return a schedule, one entry a statement, with the instructions that compute each."""
     return [
         {
             "statement": name,
             "instruction": s.mapping.matching.needle.name,
+            "by": list(instructions),
             "levels": [
                 {
                     "variable": level.variable,
@@ -199,7 +202,7 @@ def schedule_facts(schedule: Schedule, names: list[str]) -> list[Facts]:
             "within": None if s.within is None else names[s.within],
             "along": None if s.along is None else names[s.along],
         }
-        for name, s in zip(names, schedule.statements, strict=True)
+        for name, s, instructions in zip(names, schedule.statements, by, strict=True)
     ]
 
 

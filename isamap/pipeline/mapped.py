@@ -112,7 +112,9 @@ def arrange_kernel(
         after = zip(arranged.kernel.statements, arranged.enumerations, strict=True)
         left = {statement.target.buffer for statement, own in after if not own.mappings}
         raise nothing(unmapped, hardware, found, arranged.refused, left)
-    if options.instruction and not uses(choice.schedule, options.instruction):
+    if options.instruction and not uses(
+        choice.schedule, choice.lowered, hardware, options.instruction
+    ):
         raise _unused(kernel, hardware, options.instruction)
     return arranged, choice
 

@@ -30,7 +30,8 @@ class Options:
     names of the rules (:data:`isamap.rewrite.rules.NAMES`) that may change the kernel before it is
     mapped; None allows all of them.  ``prove`` attaches a certificate, in a fraction of a second.
     ``instruction`` names one (or a generic one, or a composition) with which each statement is
-    computed that it can compute: alone, as a part of a composition, or after a rewriting.
+    computed that it can compute: alone, in the registers of another one, as a part of a
+    composition, or after a rewriting.
     ``search`` says how a search goes about it.  ``schedule`` is written by somebody, or was saved:
     it stands in place of the first one (:func:`isamap.schedule.reader.read_schedule`).
     """

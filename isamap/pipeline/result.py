@@ -13,11 +13,13 @@ from isamap.emit.source import CSource
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel, Statement
 from isamap.lower.cost import Estimate, estimate_ahead
+from isamap.lower.in_registers import is_by
 from isamap.lower.nodes import LoweredKernel
 from isamap.lower.place import Placement, placements
 from isamap.mapping.compose.composed import is_of
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
+from isamap.pipeline.sequences import Sequences
 from isamap.pipeline.service import Service
 from isamap.pipeline.sizes import variable_extents
 from isamap.proof.certificate import Certificate
@@ -188,8 +190,23 @@ class Result:
 
     @property
     def mappings(self) -> tuple[LegalMapping, ...]:
-        """The chosen mapping of each statement that was mapped, in their order."""
+        """The chosen mapping of each statement that was mapped, in their order.
+
+        Of one in the registers of another it is what would compute it in loops of its own: ``by``
+        tells what does.
+        """
         return tuple(s.mappings[s.chosen] for s in self.statements)
+
+    @property
+    def by(self) -> tuple[tuple[str, ...], ...]:
+        """The instructions that compute each statement that was mapped, as they follow each other.
+
+        Of one in the registers of another they are those that do so there.
+        """
+        sequences = Sequences(self.mapped, self.accelerator)
+        there = {own.statement: own.by for own in self.lowered.in_registers}
+        pairs = zip(self.statements, self.mappings, strict=True)
+        return tuple(there[s.name] if s.name in there else sequences.by(m) for s, m in pairs)
 
     @property
     def rewritten(self) -> tuple[tuple[Statement, Rewriting], ...]:
@@ -343,9 +360,16 @@ def exit_code(result: Result) -> int:
     return 130 if result.tuning and result.tuning.interrupted else 0
 
 
-def uses(schedule: Schedule, instruction: str) -> bool:
-    """Return whether a statement is computed with an instruction, alone or as part of others."""
-    return any(is_of(s.mapping.matching.needle, instruction) for s in schedule.statements)
+def uses(
+    schedule: Schedule, lowered: LoweredKernel, hardware: Accelerator, instruction: str
+) -> bool:
+    """Return whether a statement is computed with an instruction, alone or as part of others.
+
+    Where that is asked for, statements in another one's registers are computed with it there if
+    their mapping is to it (:func:`isamap.lower.in_registers.check_asked`).
+    """
+    mapped = any(is_of(s.mapping.matching.needle, instruction) for s in schedule.statements)
+    return mapped or any(is_by(own.by, instruction, hardware) for own in lowered.in_registers)
 
 
 def issue_cycles(mapping: LegalMapping, kernel: Kernel, symbols: Mapping[str, int]) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Op
 from isamap.ir.statements import accesses, bind_extents
+from isamap.mapping.compose.composed import parts_of
 from isamap.mapping.fragments.fragment import Reference
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.fragments.steps import Step
@@ -23,7 +24,7 @@ class Sequences:
     machine: Accelerator
     _producers: Producers | None = None
     _buffers: dict[str, Buffer] = field(default_factory=dict)
-    _names: dict[object, str] = field(default_factory=dict)
+    _names: dict[object, tuple[str, ...]] = field(default_factory=dict)
 
     def name(self, mapping: Mapping) -> str:
         """Return ``vmul + vadd`` where ``vadd`` takes what ``vmul`` computes before it.
@@ -31,17 +32,24 @@ class Sequences:
         Loads that only move are not named.  What cannot be computed is not named either.  Mappings
         of one instruction may take different ones before it: those whose last tile is short, say.
         """
+        return " + ".join((*self._fed(mapping), mapping.matching.needle.name))
+
+    def by(self, mapping: Mapping) -> tuple[str, ...]:
+        """Return those instructions, the parts of a composition each by itself."""
+        return (*self._fed(mapping), *parts_of(mapping.matching.needle))
+
+    def _fed(self, mapping: Mapping) -> tuple[str, ...]:
+        """Return what computes operands of the instruction that is mapped to."""
         matching = mapping.matching
         tile = tuple(sorted(mapping.tile.items()))
         key = matching.needle.name, matching.operands, matching.placements, tile
         if key not in self._names:
-            before = [
+            self._names[key] = tuple(
                 name
                 for operand, expr in matching.fed
                 if isinstance(expr, Op)
                 for name in self._before(mapping, operand, expr)
-            ]
-            self._names[key] = " + ".join((*before, matching.needle.name))
+            )
         return self._names[key]
 
     def lacking(self, mapping: Mapping) -> str:

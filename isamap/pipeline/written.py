@@ -13,6 +13,7 @@ from isamap.lower.alternatives import alternatives
 from isamap.lower.choose import Choice
 from isamap.lower.fuse import fuse
 from isamap.lower.grouping import group_mappings
+from isamap.lower.in_registers import Asked, asked_for, is_by
 from isamap.lower.judge import Judge
 from isamap.mapping.find import enumerate_preferred, enumerate_statement
 from isamap.mapping.fragments.produce import Producers
@@ -73,7 +74,8 @@ def arrange_written(
     arranged = Arranged(mapped, enumerations, None, stands_for, rewritings)
     if not all(found.mappings for found in enumerations):
         return arranged
-    choice, said = Writer(mapped, hardware, enumerations, options.threads, symbols).choice(
+    asked = asked_for(enumerations, options.instruction)
+    choice, said = Writer(mapped, hardware, enumerations, options.threads, symbols, asked).choice(
         written, tell
     )
     return replace(arranged, choice=choice, said=said)
@@ -161,11 +163,13 @@ class Writer:
         enumerations: Sequence[Enumeration],
         threads: int,
         symbols: Mapping[str, int],
+        asked: Asked | None = None,
     ) -> None:
+        """``asked`` are the instructions that options ask for; a text may ask for others."""
         self._kernel = kernel
         self._hardware = hardware
         self._enumerations = enumerations
-        self._judge = Judge(hardware, Producers(hardware), symbols, threads)
+        self._judge = Judge(hardware, Producers(hardware), symbols, threads, asked or {})
         self._namer = Sequences(kernel, hardware).name
         self._names = statement_names(kernel)
         self._tried: dict[int, tuple[Alternative, ...]] = {}
@@ -196,8 +200,10 @@ class Writer:
             raise ScheduleError(_in_order(faults))
         settled = frozenset(n for n, block in blocks.items() if block.settled)
         schedule = replace(ordered, statements=tuple(chosen))
+        named = {n: block.instruction.name.text for n, block in blocks.items() if block.instruction}
+        judge = replace(self._judge, asked={**self._judge.asked, **named})
         try:
-            whole = fuse(self._kernel, self._judge, schedule, settled)
+            whole = fuse(self._kernel, judge, schedule, settled)
         except ScheduleError as error:
             hint = self._rounds(chosen)
             raise _placed(error, self._joint(blocks, written), hint) from None
@@ -211,7 +217,11 @@ class Writer:
                 raise schedule_fault("E418", text, blocks[number].span("results"))
         said = tuple(_said(blocks.get(n)) for n in range(len(chosen)))
         choice = Choice(
-            whole.schedule, whole.lowered, whole.estimate, tuple(considered), written=True
+            whole.schedule,
+            whole.lowered,
+            whole.estimate,
+            tuple(considered),
+            written=True,
         )
         return choice, said
 
@@ -272,6 +282,7 @@ class Writer:
         own = replace(
             own,
             within=self._earlier(number, block.within),
+            by=self._by(number, block),
             along=self._earlier(number, block.along),
         )
         if own.within is not None:
@@ -339,6 +350,22 @@ class Writer:
         if block is None:
             raise NoMappingError(fail("E301", text))
         raise schedule_fault("E418", text, block.span("instruction", "axes", "tile"))
+
+    def _by(self, number: int, block: WrittenStatement) -> str | None:
+        """Return what is to compute a statement in another one's registers."""
+        if block.within is None:
+            return None
+        named = block.by
+        if named is None and block.instruction is not None:
+            named = block.instruction.name
+        if named is None:
+            return self._judge.asked.get(number)
+        every = [entry.name for entry in self._hardware.entries]
+        for part in named.text.split(" + "):
+            if not is_by(every, part, self._hardware):
+                text = f"'{self._hardware.name}' has no instruction '{part}'"
+                raise missing("E413", text, named, every)
+        return named.text
 
     def _earlier(self, number: int, word: Word | None) -> int | None:
         """Return the number of an earlier statement."""

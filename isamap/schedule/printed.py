@@ -46,7 +46,8 @@ def print_schedule(
             f"  # {print_statement(own.mapping.matching.statement).strip()}",
         ]
         if own.within is not None:
-            lines.append(f"  {statement.name} {{ within {names[own.within]} }}")
+            by = "" if own.by is None else f" by {own.by}"
+            lines.append(f"  {statement.name} {{ within {names[own.within]}{by} }}")
             continue
         lines.append(f"  {statement.name} {{")
         lines += [f"    {line}" for line in _clauses(statement, own)]

@@ -16,7 +16,7 @@
           | "prefetch" ("none" | early ("," early)*)
           | "buffers" ("none" | ACCESS ["as" NAME] INT ("," ACCESS ["as" NAME] INT)*)
           | "results" ("cached" | "uncached" | "later") ("," ("cached" | "uncached" | "later"))*
-          | "within" STATEMENT
+          | "within" STATEMENT ["by" NAME ("+" NAME)*]
           | "along" STATEMENT
     ORDER: "abreast" | "following" | "once" | "again"
     level: VARIABLE "/" INT ["parallel"] ["overlap"]
@@ -221,6 +221,8 @@ class _Reader(Tokens):
             "along": self._statement_name,
         }[token.text]
         value = reader()
+        if token.text == "within" and self._skip("by"):
+            found = replace(found, by=self._sequence())
         spans[token.text] = self._span(token, self._tokens[self._at - 1])
         if not (self._next.first or self._is("}")):
             raise self._stop("',' or the next clause on a line of its own")
@@ -235,17 +237,19 @@ class _Reader(Tokens):
         return self._list(item)
 
     def _instruction(self) -> WrittenInstruction:
+        name, bound = self._sequence(), None
+        if self._skip("("):
+            bound = self._list(self._binding)
+            self._expect(")")
+        return WrittenInstruction(name, bound, self._way())
+
+    def _sequence(self) -> Word:
         start = last = self._next
         parts = [self._name("the name of an instruction").text]
         while self._skip("+"):
             last = self._next
             parts.append(self._name("the name of an instruction").text)
-        name = Word(" + ".join(parts), self._span(start, last))
-        bound = None
-        if self._skip("("):
-            bound = self._list(self._binding)
-            self._expect(")")
-        return WrittenInstruction(name, bound, self._way())
+        return Word(" + ".join(parts), self._span(start, last))
 
     def _binding(self) -> tuple[Word, Word]:
         start = last = self._next

@@ -71,7 +71,8 @@ class StatementSchedule:
     make of them is done while the next block of the innermost loop over results is computed.
 
     ``within`` is the number of an earlier statement whose results this one takes from its registers
-    as soon as they are complete; it has no loops of its own then.
+    as soon as they are complete; it has no loops of its own then.  ``by`` is the instruction, or
+    the sequence ``a + b``, that is to compute it there; None leaves it to what does so best.
 
     ``along`` is the number of an earlier statement whose outermost loop is this one's, too: all its
     loops are inside, and each round does as many iterations of both variables.
@@ -89,6 +90,7 @@ class StatementSchedule:
     pitches: tuple[int, ...] = ()
     buffers: tuple[int, ...] = ()
     later: bool = False
+    by: str | None = None
 
     def places(self, access: int | None) -> int:
         """Return in how many places fragments of an access, or of the results, lie in turn."""

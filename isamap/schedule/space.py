@@ -99,6 +99,7 @@ class Space:
     _written: Schedule | None = field(repr=False, default=None)
     _past: Mapping[int, bool | None] = field(repr=False, default_factory=dict)
     _later: Sequence[int] = field(repr=False, default=())
+    _by: Mapping[int, str | None] = field(repr=False, default_factory=dict)
 
     @property
     def first(self) -> dict[str, int]:
@@ -126,7 +127,7 @@ class Space:
         built = [maker.build(assignment) for maker in self._makers]
         for number, root in self._fused.items():
             if FUSED[assignment.get(_fused(number), 0)] == "fused":
-                built[number] = replace(built[number], within=root)
+                built[number] = replace(built[number], within=root, by=self._by.get(number))
         for number, past in self._past.items():
             if assignment.get(_results(number), 0):
                 past = not past
@@ -194,7 +195,8 @@ def space(
     first = like if written else None
     if first is not None and (first.abreast, first.once) != (None, None):
         choices.append(Choice(CALLS, STARTS))
-    return Space(tuple(choices), makers, kernel, fused, rounds, first, past, later)
+    by = {} if like is None else {n: like.statements[n].by for n in fused}
+    return Space(tuple(choices), makers, kernel, fused, rounds, first, past, later, by)
 
 
 def _fused(number: int) -> str:

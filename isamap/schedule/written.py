@@ -101,7 +101,10 @@ class WrittenInstruction:
 
 @dataclass(frozen=True, slots=True)
 class WrittenStatement:
-    """What a text says about one statement; ``spans`` has the place of each of its clauses."""
+    """What a text says about one statement; ``spans`` has the place of each of its clauses.
+
+    ``by`` stands in the clause of ``within``.
+    """
 
     name: Word
     instruction: WrittenInstruction | None = None
@@ -114,6 +117,7 @@ class WrittenStatement:
     buffers: tuple[WrittenBuffers, ...] | None = None
     results: tuple[Word, ...] | None = None
     within: Word | None = None
+    by: Word | None = None
     along: Word | None = None
     spans: Mapping[str, Span] = field(default_factory=dict, compare=False)
 

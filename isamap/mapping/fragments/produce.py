@@ -72,6 +72,7 @@ class Producers:
         self._stores = Stores(self._tables)
         self._fitting: dict[tuple[Kind, object], tuple[Producer, ...]] = {}
         self._numbers = count()
+        self._without: dict[str, Producers] = {}
         self._known: dict[tuple[object, ...], _Known] = {}
         self._made: dict[
             tuple[Expr, Fragment, frozenset[Kind], int], Step | FromRegister | None
@@ -84,6 +85,13 @@ class Producers:
     def is_immediate(self, storage: str) -> bool:
         """Return whether operands in ``storage`` are constants of the instruction."""
         return self._kinds[storage] == "immediate"
+
+    def without(self, name: str) -> "Producers":
+        """Return those of the machine without one of its instructions."""
+        if name not in self._without:
+            entries = tuple(e for e in self.accelerator.entries if e.name != name)
+            self._without[name] = Producers(replace(self.accelerator, entries=entries))
+        return self._without[name]
 
     # --- making a fragment ----------------------------------------------------------------------
     def making(self, fragment: Fragment) -> tuple[Producer, ...]:
@@ -296,6 +304,7 @@ class Producers:
         return Step(
             entry,
             producer.target,
+            whole,
             fragment,
             tuple(inputs),
             tuple(sorted(limits.items())),

@@ -1,13 +1,13 @@
 """What a search for a fragment finds: steps that make it, stores that take it to memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
 from typing import TypeAlias
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index
-from isamap.ir.nodes import Access, Buffer, Coordinate, Literal
+from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal
 from isamap.mapping.fragments.fragment import Fragment, Reference
 
 
@@ -35,7 +35,7 @@ class FromRegister:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One instruction that makes a fragment.
+    """One instruction that makes a fragment of the elements of ``value``.
 
     ``limits`` binds extents of the instruction to the live extent of a dimension of the fragment,
     ``pitches`` binds free pitches.  ``tied`` is the input that shares the target's register.
@@ -46,6 +46,7 @@ class Step:
 
     entry: Entry
     target: str
+    value: Expr = field(compare=False)
     fragment: Fragment
     inputs: tuple[tuple[str, "Source"], ...]
     limits: tuple[tuple[str, int], ...]

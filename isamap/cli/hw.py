@@ -2,6 +2,7 @@
 
 import click
 
+from isamap.cli.options import MachineType
 from isamap.cli.tables import short, size, table, wrap
 from isamap.hw.accelerator import Accelerator, Entry, Storage
 from isamap.ir.nodes import Instruction
@@ -29,7 +30,7 @@ def list_shipped() -> None:
 
 
 @command.command("show")
-@click.argument("name", metavar="HW")
+@click.argument("name", metavar="HW", type=MachineType())
 @click.option("--all", "everything", is_flag=True, help="List inherited instructions too.")
 def show(name: str, everything: bool) -> None:
     """Show a description: a shipped name, a YAML file or 'native'.

@@ -18,7 +18,19 @@ _BUDGET = re.compile(r"([0-9]+)(s|m|h)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
-class SizeType(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
+class MachineType(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
+    """``x86_avx512``, ``native`` or the path of a description: what ``load_hardware`` takes."""
+
+    name = "HW"
+
+    def get_missing_message(
+        self, param: click.Parameter, ctx: click.Context | None = None
+    ) -> str | None:
+        """Return what a beginner may give."""
+        return "'native' is the best description for this CPU; 'isamap hw list' lists what ships."
+
+
+class SizeType(click.ParamType):  # type: ignore[type-arg]
     """``N=64``: an extent and its value."""
 
     name = "NAME=SIZE"
@@ -133,7 +145,7 @@ def _with_machine(command: _F, hardware: bool) -> _F:
             "--hw",
             "hardware",
             required=hardware,
-            metavar="HW",
+            type=MachineType(),
             help="A description: a YAML file, a shipped name (see 'isamap hw list'), or 'native' "
             "for the best shipped one that this CPU runs. ':VL=512' after it gives a parameter of "
             "the description another value.",

@@ -19,7 +19,7 @@ from isamap.hw.parameters import Parameter, full_name, settle, split_name
 from isamap.hw.queues import Queues, check_queues, check_templates, merged_host
 from isamap.hw.schema import StorageModel
 from isamap.hw.serve import served_by, split_server
-from isamap.hw.shipped import shipped_names, shipped_source
+from isamap.hw.shipped import near_names, shipped_names, shipped_source
 from isamap.hw.toolchain import merged_toolchain
 from isamap.hw.yaml_nodes import Mapping as Node
 from isamap.hw.yaml_nodes import Scalar, find, read_file, read_nodes
@@ -105,9 +105,12 @@ def _open(name: str) -> tuple[Source, Path | None]:
         os.sep not in name and not name.endswith((".yaml", ".yml")) and not Path(name).exists()
     ):
         _check_values(name)
-        known = ", ".join((*shipped_names(), "native"))
         message = f"there is no description '{name}'"
-        hint = f"shipped are: {known}; anything else is the path of a .yaml file"
+        if near := near_names(name):
+            hint = f"did you mean {', '.join(near)}? 'isamap hw list' lists what ships"
+        else:
+            hint = f"shipped are: {', '.join((*shipped_names(), 'native'))}"
+        hint += "; anything else is the path of a .yaml file"
         raise HardwareError(fail("E120", message, hint=hint))
     path = Path(name)
     home = shipped("hwdesc")
@@ -145,14 +148,15 @@ def _chain(source: Source, folder: Path | None) -> tuple[_File, ...]:
 def _parent(wanted: str, folder: Path | None, span: Span) -> tuple[Source, Path | None]:
     if wanted in shipped_names():
         return shipped_source(wanted), None
-    beside = Path(wanted)
+    beside, known = Path(wanted), ", ".join(shipped_names())
     if folder is None or beside.name != wanted or wanted in ("", ".", ".."):
         message = f"'{wanted}' cannot be extended: no shipped description has this name"
-        hint = f"shipped are: {', '.join(shipped_names())}; or name a file in the same folder"
+        hint = f"shipped are: {known}; or name a file in the same folder"
         raise HardwareError(fail("E109", message, span, hint))
     if not (folder / beside).is_file():
         message = f"there is no description '{wanted}', shipped or in this folder"
-        hint = f"shipped are: {', '.join(shipped_names())}"
+        near = [name for name in near_names(wanted) if name != "native"]
+        hint = f"did you mean {', '.join(near)}?" if near else f"shipped are: {known}"
         if (folder / f"{wanted}.yaml").is_file():
             hint = f"the file beside it is '{wanted}.yaml': write the whole name"
         raise HardwareError(fail("E109", message, span, hint))

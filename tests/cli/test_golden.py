@@ -19,6 +19,8 @@ CASES = {
     "match": ["match", "mm.ir", "--hw", "toy.yaml", "--all"],
     "nothing_maps": ["map", "exp.ir", "--hw", "toy.yaml"],
     "hw_show": ["hw", "show", "toy.yaml"],
+    "no_machine": ["map", "mm.ir"],
+    "unknown_machine": ["map", "mm.ir", "--hw", "avx512"],
     "check": ["check", "mm.ir", "two.ir", "toy.yaml", "wrong.ir"],
 }
 

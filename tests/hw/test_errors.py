@@ -1,5 +1,6 @@
 """Every message that the author of a description can see: ``errors/x.yaml`` and ``x.expect``."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,3 +58,20 @@ def test_what_cannot_be_read(name: str, says: str) -> None:
     with pytest.raises(HardwareError) as error:
         load_hardware(name)
     assert [d.code for d in error.value.diagnostics] == [says]
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("x86_avx51", "did you mean x86_avx512, x86_avx2"),
+        ("neon", "did you mean aarch64_neon?"),
+        ("AVX512:VL=4", "did you mean x86_avx512,"),
+        ("Native", "did you mean native?"),
+        ("gemini@portable_c", "did you mean gemmini?"),
+        ("qqq", "shipped are: aarch64_neon, "),
+        ("", "shipped are: aarch64_neon, "),
+    ],
+)
+def test_names_that_may_be_meant(name: str, near: str) -> None:
+    with pytest.raises(HardwareError, match=re.escape(near)):
+        load_hardware(name)

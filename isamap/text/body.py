@@ -16,6 +16,11 @@ from isamap.text.syntax import Broken, StatementItem
 from isamap.text.uses import Use, Uses, uses_of
 from isamap.text.values import Typing, applies
 
+_NO_ORDER = (
+    "its iterations have no order: read what was there before from a copy in a local buffer; a "
+    "running sum is written Y[i] += select(r <= i, X[r], 0)"
+)
+
 
 @dataclass(slots=True)
 class Plan:
@@ -46,10 +51,12 @@ class Body:
         uses = uses_of(scope, item)
         ranges = ranges_of(scope, uses)
         self.plans.append(Plan(uses, ranges))
-        for use in uses.accesses:
-            if not use.target:
-                self._check_read(use, item)
         target = uses.target
+        own = [use for use in uses.accesses if target and use.name == target.name]
+        others = [use for use in own if target and use.indices != target.indices]
+        for use in uses.accesses:
+            if not use.target and use not in others:
+                self._check_read(use, item)
         if target is None:
             self._forgive(item)
             return
@@ -59,15 +66,19 @@ class Body:
             message = f"{target.name} is '{role.text}' and cannot be written"
             hint = "what is written is out, inout or local"
             scope.fail("E026", message, item.target, hint, (note,))
+        for use in others:
+            message = f"the statement writes {target.name} and reads other elements of it"
+            scope.fail("E047", message, use.node, _NO_ORDER)
         if ranges is None:
             self.settled.add(target.name)
         else:
             before = len(scope.errors.found)
-            check_inside(scope, uses, ranges)
+            # What is read of the target's buffer lies where the target does, or is refused.
+            check_inside(scope, uses.without([use for use in own if not use.target]), ranges)
             if len(scope.errors.found) > before:
                 self.settled.add(target.name)
             else:
-                self._check_target(uses, target, ranges)
+                self._check_target(uses, target, ranges, len(own) > 1)
         self.first.setdefault(target.name, item.reduction.text)
 
     def _forgive(self, item: StatementItem) -> None:
@@ -87,8 +98,7 @@ class Body:
             message = f"{name} is read before it is written"
             hint = "write it in a statement before this one"
             if not isinstance(item.target, Broken) and item.target.buffer.text == name:
-                hint = "a statement computes its elements in any order, not one from another; "
-                hint += "to go on from what is there, write += or let the buffer be inout"
+                hint = "to go on from what is there, write += or let the buffer be inout"
             scope.fail("E027", message, use.node, hint)
             self.first[name] = ""
         elif self.first[name] == "=" and name not in self.settled:
@@ -107,17 +117,11 @@ class Body:
                 message = f"{shown} is {what}{_at(symbols)}"
                 scope.fail(code, message, node, hint)
 
-    def _check_target(self, uses: Uses, target: Use, ranges: Ranges) -> None:
+    def _check_target(self, uses: Uses, target: Use, ranges: Ranges, rereads: bool) -> None:
         scope = self.scope
         one = writer(scope, target, ranges)
-        own = [use for use in uses.accesses if use.name == target.name and not use.target]
-        for use in own:
-            if use.indices != target.indices:
-                message = f"the statement writes {target.name} and reads other elements of it"
-                hint = "its iterations have no order: write to a local buffer first"
-                scope.fail("E047", message, use.node, hint)
         assigns = uses.item.reduction.text == "="
-        if assigns or own:
+        if assigns or rereads:
             with scope.deciding(uses.item, f"{target.name} is written once everywhere"):
                 pair = twice(scope, sure(one))
                 if pair is not None and depends_on_data(one):

@@ -1,7 +1,7 @@
 """The accesses of one statement, apart from types."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from isamap.ir.index import Index
 from isamap.text.context import Declared, Placed, Scope
@@ -60,6 +60,10 @@ class Uses:
     def target(self) -> Use | None:
         """The access that the statement writes, if it is understood."""
         return next((use for use in self.accesses if use.target), None)
+
+    def without(self, left_out: Collection[Use]) -> "Uses":
+        """Return the same without some accesses."""
+        return replace(self, accesses=tuple(u for u in self.accesses if u not in left_out))
 
 
 def uses_of(scope: Scope, item: StatementItem) -> Uses:

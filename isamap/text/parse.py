@@ -11,6 +11,7 @@ from typing import Any
 
 from isamap.diagnostics import Collector, Diagnostic, Source, fail
 from isamap.text.expected import describe_expected, describe_found, permission_hint
+from isamap.text.slips import meant, slip_hint
 from isamap.text.syntax import Damage, File, StatementItem
 from isamap.text.tables import Tables, load_tables
 from isamap.text.tokens import Places, Token, tokenize
@@ -78,7 +79,7 @@ class Parser:
     ) -> None:
         self._places = places
         self._tables = tables
-        self._tokens = tokens
+        self._tokens = list(tokens)
         self._errors = errors
         self._build = Builder(places, errors).build
         self._states = [tables.start]
@@ -248,7 +249,7 @@ class Parser:
             return "E007", self._comparison_hint(position)
         elif self._tokens[self._line(position)].kind == "FOR":
             return "E007", self._range_hint(position)
-        return "E007", None
+        return "E007", slip_hint(self._tokens, position, expected, self._tables)
 
     def _comparison_hint(self, position: int) -> str:
         """Return how several comparisons are written, for the second one of an expression."""
@@ -299,6 +300,10 @@ class Parser:
 
     def _recover_outside(self, position: int) -> int:
         """Go on after an error outside all blocks: in a header, or between definitions."""
+        token = self._tokens[position]
+        if kind := meant(token, self._expected() & _DEFINITIONS, self._tables):
+            self._tokens[position] = token._replace(kind=kind)
+            return position
         begun = self._tokens[position].kind == "RBRACE"
         head = self._header(position)
         self._unwind(block=False)

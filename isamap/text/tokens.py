@@ -13,6 +13,12 @@ _MAX_NAME = 100
 _SHOWN = 30
 _OPENING = frozenset(("LPAR", "LSQB", "LBRACE"))
 _CLOSING = frozenset(("RPAR", "RSQB", "RBRACE"))
+_MEANT = {
+    '"': 'the text ends with " on the same line',
+    "?": "a choice is written select(condition, value, other)",
+    ";": "nothing stands between statements: each begins a new line",
+    "!": "the opposite of a condition is written ~(a < b)",
+}
 
 
 class Token(NamedTuple):
@@ -103,11 +109,7 @@ def tokenize(places: Places, tables: Tables, errors: Collector) -> list[Token]:
 def _bad_character(places: Places, start: int) -> Diagnostic:
     char = places.source.text[start]
     shown = f"'{char}'" if char.isprintable() else f"U+{ord(char):04X}"
-    hint = "names are made of ASCII letters, digits and _" if char.isalpha() else None
-    if char == '"':
-        hint = 'the text ends with " on the same line'
-    elif char == "?":
-        hint = "a choice is written select(condition, value, other)"
+    hint = "names are made of ASCII letters, digits and _" if char.isalpha() else _MEANT.get(char)
     message = f"the character {shown} is not of the language"
     return fail("E005", message, places.span(start, start + 1), hint)
 
@@ -131,5 +133,5 @@ def _bad_number(places: Places, text: str, start: int) -> Diagnostic:
     elif text.endswith("."):
         hint = f"write a digit after the point: {shown}0"
     elif text[:2].lower() in ("0x", "0b", "0o"):
-        hint = "numbers are decimal"
+        hint = "whole numbers are decimal, hexadecimal (0xFF) or binary (0b101)"
     return fail("E006", f"'{shown}' is no number", span, hint)

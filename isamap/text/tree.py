@@ -211,7 +211,11 @@ class Builder:
     # --- expressions ------------------------------------------------------------------------------
     def _on_number(self, parts: Sequence[Any], start: int, end: int) -> Number | Broken:
         token: Token = parts[0]
-        return Broken(start, end) if token.kind in _BAD else Number(token.text, start, end)
+        if token.kind in _BAD:
+            return Broken(start, end)
+        # From here on whole numbers are decimal.
+        other = token.kind == "INT" and not token.text.isdigit()
+        return Number(str(int(token.text, 0)) if other else token.text, start, end)
 
     def _on_literal(self, parts: Sequence[Any], start: int, end: int) -> Number | Broken:
         number: Number | Broken = parts[-1]

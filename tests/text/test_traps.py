@@ -4,6 +4,7 @@ import pytest
 
 from isamap.diagnostics import IsamapError
 from isamap.ir.nodes import Kernel
+from isamap.ir.printer import print_kernel, print_statement
 from isamap.text.load import parse_module
 
 
@@ -33,7 +34,8 @@ def complaints(text: str) -> list[tuple[str, int, int, str]]:
         ("1e", 10, "'1e' is no number"),
         (".5", 10, "'.5' is no number"),
         ("09", 10, "'09' is no number"),
-        ("0x1F", 10, "'0x1F' is no number"),
+        ("0x1G", 10, "'0x1G' is no number"),
+        ("0b102", 10, "'0b102' is no number"),
         ("X[i] + 1.", 17, "'1.' is no number"),
         ("1" * 41, 10, f"'{'1' * 30}...' is no number"),
         ("X[i] < X[i] < X[i]", 22, "expected a declaration, a statement, '}' or '|', found '<'"),
@@ -55,6 +57,36 @@ def test_a_trap_is_told_where_it_is(value: str, column: int, message: str) -> No
 def test_a_reduction_is_one_word(reduction: str) -> None:
     (statement,) = kernel(f"Y[i] {reduction} X[i]").statements
     assert statement.reduction == "".join(reduction.split())
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ("0x1F", "31.0"),
+        ("0XFf", "255.0"),
+        ("0b101", "5.0"),
+        ("-0x10", "-16.0"),
+        ("0x0", "0.0"),
+        ("f32(0xFFFF)", "65535.0"),
+    ],
+)
+def test_whole_numbers_of_other_bases_are_decimal_once_read(written: str, printed: str) -> None:
+    (statement,) = kernel(f"Y[i] = {written}").statements
+    assert printed in print_statement(statement)
+
+
+def test_extents_indices_and_contents_take_other_bases() -> None:
+    text = (
+        "kernel k(N = 0x10) {\n  in X : u8[N] values 0x1 .. 0xF\n"
+        "  const T : u8[0b10] = [0xff, 0b10]\n  out Y : u8[N]\n"
+        "  Y[i] = X[0xF - i] & T[0x1]\n}\n"
+    )
+    (found,) = parse_module(text).kernels
+    assert print_kernel(found) == (
+        "kernel k(N = 16) {\n  in X : u8[N] values 1 .. 15\n"
+        "  const T : u8[2] = [255, 2]\n  out Y : u8[N]\n"
+        "  Y[i] = X[-i + 15] & T[1]\n}\n"
+    )
 
 
 def test_names_may_begin_with_keywords() -> None:

@@ -14,9 +14,10 @@ def load_kernel(
 ) -> Kernel:
     """Return a kernel of a file; includes are read, everything is checked.
 
-    ``set`` gives its extents other values, ``name`` chooses among several.  Raises ParseError
-    or VerifyError with every fault of the text and its place, ArgumentsError when the file does not
-    hold exactly one kernel (of that name).
+    ``set`` gives its extents other values.  ``name`` chooses among several: the others must be
+    readable, and what they mean is not checked.  Raises ParseError or VerifyError with every fault
+    of the text and its place, ArgumentsError when the file does not hold exactly one kernel (of
+    that name).
     """
     from isamap.text.load import load_module  # Lark: not needed to print help
 

@@ -35,8 +35,9 @@ def load_module(
     """Read a file and all that it includes.
 
     ``overrides`` gives extents of the file's kernels and programs other values, or of those called
-    ``only``.  ParseError or VerifyError with every error of the files; LimitError if the solver
-    left something open.
+    ``only``.  Where a kernel is called so, what the other definitions mean is not looked at, and
+    they are not in the module.  ParseError or VerifyError with every error of what is read;
+    LimitError if the solver left something open.
     """
     errors = Collector()
     return _module(parse_files(Path(path), errors), errors, overrides or {}, str(path), only)
@@ -118,8 +119,9 @@ def _module(
     parts = list(files)
     syntax = bool(errors.found)
     gathered = _Gathered(errors, overrides, only)
+    kernels = {d.name.text for part in parts for d in part.file.definitions if d.kind == "kernel"}
     for parsed in parts:
-        gathered.take(parsed)
+        gathered.take(parsed, alone=only in kernels)
     gathered.check_calls()
     gathered.check_overrides(name)
     _raise(errors, gathered.limits, syntax)
@@ -153,8 +155,8 @@ class _Gathered:
     failed: set[str] = field(default_factory=set)
     extents: dict[str, None] = field(default_factory=dict)
 
-    def take(self, parsed: Parsed) -> None:
-        """Read the definitions of a file."""
+    def take(self, parsed: Parsed, alone: bool) -> None:
+        """Read the definitions of a file; those called ``only`` if they stand ``alone``."""
         version = parsed.file.version
         if version is not None and version.text != str(VERSION):
             message = f"this is version {version.text[:20]} of the language"
@@ -168,7 +170,8 @@ class _Gathered:
             overrides = self.overrides if meant else {}
             if meant and definition.kind != "instruction":
                 self.extents.update(dict.fromkeys(e.name.text for e in definition.extents))
-            self._define(reader, definition, overrides)
+            if not alone or definition.name.text == self.only:
+                self._define(reader, definition, overrides)
 
     def _define(self, reader: Reader, definition: Definition, overrides: Mapping[str, int]) -> None:
         if definition.kind == "kernel":

@@ -195,6 +195,22 @@ def test_several_kernels_need_a_name(isamap: "Run", matmul: Path) -> None:
     assert "no kernel 'third'" in done.err
 
 
+def test_a_named_kernel_is_not_stopped_by_what_others_mean(isamap: "Run", matmul: Path) -> None:
+    good = matmul.read_text()
+    wrong = good.replace("mm(", "wrong(").replace("* B[", "* Q[")
+    assert wrong != good.replace("mm(", "wrong(")
+    matmul.write_text(good + wrong)
+    assert isamap("match", matmul, "--hw", "gemm16", "--kernel", "mm").code == 0
+    for kernel in ("wrong", "third"):  # of a name that there is not, all is told
+        done = isamap("match", matmul, "--hw", "gemm16", "--kernel", kernel)
+        assert done.code == 1
+        assert "unknown buffer 'Q'" in done.err
+    matmul.write_text(good + good + wrong)
+    assert "mm is defined twice" in isamap("match", matmul, "--hw", "gemm16", "--kernel", "mm").err
+    matmul.write_text(good + "kernel unreadable {\n  Y[i] = = 2\n}\n")
+    assert "error[E007]" in isamap("match", matmul, "--hw", "gemm16", "--kernel", "mm").err
+
+
 def test_set_changes_an_extent(isamap: "Run", matmul: Path) -> None:
     done = isamap("map", matmul, "--hw", "gemm16", "--set", "M=7", "--set", "N=3", "--json")
     assert done.json["sizes"] == {"M": 7, "N": 3, "K": 16}

@@ -34,6 +34,9 @@ from isamap.ir.printer import print_kernel
 from isamap.lower.apart import indices
 from isamap.lower.nodes import LoweredKernel, Node, Window
 
+_INNER = ("local", "table")
+"""Roles of buffers that no caller gives."""
+
 
 def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> CSource:
     """Return the C of ``lowered``: the same text for the same input, byte for byte.
@@ -66,6 +69,7 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
         requires=requires,
         ahead=prepared,
         permits=permits,
+        inner=tuple((b.name, b.role) for b in kernel.buffers if b.role in _INNER),
     )
 
 
@@ -154,7 +158,7 @@ def _parameters(kernel: Kernel, alignments: Mapping[str, int]) -> tuple[Paramete
             alignment=max(b.dtype.bytes, alignments.get(b.name, 1)),
         )
         for b in kernel.buffers
-        if b.role not in ("local", "table")
+        if b.role not in _INNER
     )
 
 

@@ -63,7 +63,8 @@ class CSource:
     what ``entry_prepare`` wrote and where it wrote it; -3 says that it is missing.
 
     ``preamble`` holds the includes and what the ``functions``, the kernel's own, need of the
-    description's prelude.  ``permits`` are the C expressions of which none may be 0.
+    description's prelude.  ``permits`` are the C expressions of which none may be 0.  ``inner`` are
+    the kernel's buffers that no caller gives, its tables and locals, with their roles.
     """
 
     entry: str
@@ -75,6 +76,7 @@ class CSource:
     requires: tuple[str, ...] = ()
     ahead: Ahead | None = None
     permits: tuple[str, ...] = ()
+    inner: tuple[tuple[str, Role], ...] = ()
 
     @property
     def taken(self) -> tuple[Parameter, ...]:

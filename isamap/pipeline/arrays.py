@@ -11,6 +11,7 @@ from isamap.diagnostics import ArgumentsError, Diagnostic, fail
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Kernel
 from isamap.pipeline.sizes import Symbols, shape_of
+from isamap.run.arguments import not_taken
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -76,7 +77,8 @@ def typed_arrays(kernel: Kernel, arrays: Mapping[str, np.ndarray]) -> dict[str, 
     for name in arrays:
         if name not in wanted:
             text = f"kernel '{kernel.name}' has no input '{name}'; it has: {', '.join(wanted)}"
-            faults.append(fail("E734", text))
+            role = next((b.role for b in kernel.buffers if b.name == name), None)
+            faults.append(fail("E734", text, hint=not_taken(name, role)))
     typed = {}
     for name in wanted:
         if name in arrays:

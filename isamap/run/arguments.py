@@ -7,6 +7,7 @@ import numpy as np
 from isamap.diagnostics import ArgumentsError, Diagnostic, fail
 from isamap.emit.source import CSource, Parameter
 from isamap.ir.index import Index
+from isamap.ir.nodes import Role
 from isamap.run.protocol import shape_of
 
 
@@ -52,6 +53,17 @@ def array_faults(
 def described(parameter: Parameter) -> str:
     """Return a parameter as one declares it: ``X : f32[M, 3]``."""
     return f"{parameter.name} : {parameter.dtype}[{', '.join(map(str, parameter.shape))}]"
+
+
+def not_taken(name: str, role: Role | None) -> str | None:
+    """Return why nobody gives a buffer of the kernel, None where its role does not say."""
+    match role:
+        case "table":
+            return f"{name} is a table: its elements are written in the kernel, leave it out"
+        case "local":
+            return f"{name} is local: it exists within the kernel only, leave it out"
+        case _:
+            return None
 
 
 def infer_symbols(

@@ -9,7 +9,7 @@ import numpy as np
 
 from isamap.diagnostics import ArgumentsError, fail
 from isamap.emit.source import CSource, Parameter
-from isamap.run.arguments import check_arrays, described, infer_symbols
+from isamap.run.arguments import check_arrays, described, infer_symbols, not_taken
 from isamap.run.library import Bound, Library, array_for
 from isamap.run.protocol import shape_of
 
@@ -177,7 +177,7 @@ class _Caller:
         roles = {p.name: p for p in self.source.parameters}
         inputs = self._inputs
         faults = [
-            fail("E531", f"{self.source.entry} has no input {name}")
+            fail("E531", f"{self.source.entry} has no input {name}", hint=self._what_is(name))
             for name in arrays
             if name not in inputs
         ]
@@ -193,6 +193,15 @@ class _Caller:
         ]
         if faults:
             raise ArgumentsError(faults)
+
+    def _what_is(self, name: str) -> str:
+        """Return what a name is that is no input, or which inputs there are."""
+        if name in self._held.names:
+            return f"{name} is a constant that was given ahead, to prepare()"
+        if any(p.name == name for p in self.source.parameters):
+            return f"{name} is an output: an array to write it to is given with out="
+        told = not_taken(name, dict(self.source.inner).get(name))
+        return told or f"the inputs are: {', '.join(self._inputs) or 'none'}"
 
     def _target(
         self, parameter: Parameter, given: np.ndarray | None, values: Mapping[str, int]

@@ -66,6 +66,26 @@ def test_a_scalar_of_numpy_is_an_array(tmp_path: Path) -> None:
         f(a=np.float64(3), X=x)
 
 
+@needs_gcc
+def test_an_array_that_nobody_gives_is_told_what_it_is(tmp_path: Path) -> None:
+    text = (
+        "kernel k { in X : f32[4] const V : f32[4] const W : f32[2] = [1, 2] local T : f32[4] "
+        "out Y : f32[4] T[i] = X[i] * W[1]\n Y[i] = T[i] + V[i] }"
+    )
+    f = isamap.map(_kernel(tmp_path, text), isamap.load_hardware("portable_c")).compile()
+    x = np.ones(4, np.float32)
+    for name, what in (
+        ("W", "W is a table: its elements are written in the kernel, leave it out"),
+        ("T", "T is local: it exists within the kernel only, leave it out"),
+        ("Y", "Y is an output: an array to write it to is given with out="),
+        ("Z", "the inputs are: X, V"),
+    ):
+        with pytest.raises(ArgumentsError, match=rf"E531.*k has no input {name}\n  help: {what}"):
+            f(X=x, V=x, **{name: x})  # type: ignore[arg-type]
+    with pytest.raises(ArgumentsError, match=r"V is a constant that was given ahead, to prepare"):
+        f.prepare(V=x).call({"X": x, "V": x})
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("aarch64_neon", "'qemu-aarch64' runs it"), ("wasm_relaxed", "'wasmtime' runs it")],

@@ -72,6 +72,22 @@ def test_all_faults_are_told_at_once() -> None:
     assert [d.code for d in caught.value.diagnostics] == ["E733", "E734", "E735"]
 
 
+def test_tables_and_locals_are_told_not_to_be_given() -> None:
+    text = (
+        "kernel k { in X : f32[4] const W : f32[2] = [1, 2] local T : f32[4] out Y : f32[4] "
+        "T[i] = X[i] * W[1]\n Y[i] = T[i] }"
+    )
+    (kernel,) = parse_module(text).kernels
+    x = np.ones(4, np.float32)
+    with pytest.raises(ArgumentsError) as caught:
+        typed_arrays(kernel, {"X": x, "W": x, "T": x, "Z": x})
+    assert [(d.code, d.hint) for d in caught.value.diagnostics] == [
+        ("E734", "W is a table: its elements are written in the kernel, leave it out"),
+        ("E734", "T is local: it exists within the kernel only, leave it out"),
+        ("E734", None),
+    ]
+
+
 def test_wrong_types_name_the_conversion() -> None:
     with pytest.raises(ArgumentsError, match=r"A.astype\('float32'\)"):
         typed_arrays(KERNEL, {"A": A.astype(np.float64), "B": B})

@@ -28,7 +28,7 @@ def check_path(path: Path) -> None:
     What is neither there nor a folder by its name is no folder to make: it may be meant as a file.
     """
     if path.suffix == ".c" and not path.is_dir():
-        check_file(path, folders=True)
+        check_file(path)
     elif path.suffix and not path.exists():
         text = f"cannot write '{path}': it is neither a file .c nor a folder that there is"
         hint = f"name a file such as '{path.with_suffix('.c')}', or make the folder"

@@ -24,10 +24,13 @@ def check_file(path: Path | None, folders: bool = False) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Raise ArgumentsError where files cannot be written into a folder, which is made if need be"""
+    """Raise ArgumentsError where files cannot be written into a folder.
+
+    It is made if need be, in a folder that there is.
+    """
     if path.exists() and not path.is_dir():
         raise _unwritable(path, "it is no folder")
-    _check_parent(path, path.absolute(), True)
+    _check_parent(path, path.absolute() if path.exists() else path.absolute().parent, False)
 
 
 def check_apart(written: Mapping[str, Iterable[Path | None]], read: Iterable[Path]) -> None:

@@ -249,9 +249,10 @@ def test_symbols_are_given_a_size_and_told(isamap: "Run", matmul: Path) -> None:
 
 
 def test_c_is_written_to_a_file(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
-    target = tmp_path / "new" / "x.c"
+    target = tmp_path / "x.c"
     assert isamap("map", matmul, "--hw", "portable_c", "--emit", target).code == 0
     assert "mm(" in target.read_text()
+    assert not (tmp_path / "mm.h").exists()
 
 
 def test_c_and_header_are_written_to_a_folder(isamap: "Run", matmul: Path, tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ def test_other_sizes_are_refused(text: str) -> None:
     ("command", "option", "path", "why"),
     [
         ("map", "--emit", "file/x.c", "is no folder"),
+        ("map", "--emit", "none/x.c", "there is no folder"),
+        ("map", "--emit", "none/made", "there is no folder"),
         ("map", "--emit", "file", "it is no folder"),
         ("map", "--records", "none/r.jsonl", "there is no folder"),
         ("map", "--log", "none/mm.log", "there is no folder"),
@@ -79,6 +81,7 @@ def test_files_that_cannot_be_written_are_told_before_the_work(
     assert done.code == 1
     assert f"error[E732]: cannot write '{path}'" in done.err
     assert why in done.err
+    assert [file.name for file in tmp_path.iterdir() if file != matmul] == ["file"]
 
 
 @pytest.mark.parametrize(

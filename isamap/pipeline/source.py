@@ -62,7 +62,7 @@ def choose_kernel(module: Module, path: str, name: str | None) -> Kernel:
     listed = ", ".join(names)
     if name is None:
         text = f"'{path}' holds {len(names)} kernels: {listed}"
-        raise ArgumentsError(fail("E702", text, hint="name one with --kernel"))
+        raise ArgumentsError(fail("E702", text, hint="name one: --kernel NAME, in Python name="))
     raise ArgumentsError(fail("E703", f"'{path}' holds no kernel '{name}'; it holds: {listed}"))
 
 

@@ -27,6 +27,14 @@ def _matmul(folder: Path, dtype: str = "f32", total: str = "f32") -> "isamap.Ker
     )
 
 
+def test_a_kernel_of_several_is_chosen_by_name(tmp_path: Path) -> None:
+    one = "kernel one { in X : f32[4] out Y : f32[4] Y[i] = X[i] }\n"
+    (tmp_path / "k.ir").write_text(one + one.replace("one", "other"))
+    assert isamap.load_kernel(tmp_path / "k.ir", name="other").name == "other"
+    with pytest.raises(ArgumentsError, match=r"2 kernels: one, other\n.*--kernel NAME.*name="):
+        isamap.load_kernel(tmp_path / "k.ir")
+
+
 def test_every_name_is_there() -> None:
     for name in isamap.__all__:
         assert getattr(isamap, name) is not None

@@ -57,6 +57,12 @@ class DType:
             return 1
         return (1 << (self.bits - 1)) - 1 if self.kind == "signed" else (1 << self.bits) - 1
 
+    def holds(self, other: "DType") -> bool:
+        """Whether every value of another integer type is one of this integer type."""
+        if not (self.is_integer and other.is_integer):
+            return False
+        return self.lowest <= other.lowest and other.highest <= self.highest
+
     @property
     def epsilon(self) -> Fraction:
         """Unit roundoff of a float: half the distance from 1 to the next value."""

@@ -159,9 +159,16 @@ def _difference(pattern: Expr, expr: Expr) -> Misfit | None:
             if isinstance(expr, Reduce) and expr.reduction != reduction:
                 return Misfit(0, f"it does '{reduction}', {here} does '{expr.reduction}'")
             return _difference(inner, expr.body if isinstance(expr, Reduce) else expr)
-        case Op("cast", (Access(operand, _, inner),), dtype) if not isinstance(expr, Op):
+        case Op("cast" | "sat" as op, (Access(operand, _, inner),), dtype) if not isinstance(
+            expr, Op
+        ):
             text = f"its operand {operand} is {inner}, converted to {dtype} inside"
-            return Misfit(0, f"{text}; {here} is {expr.dtype}")
+            text += f"; {here} is {expr.dtype}"
+            if dtype != expr.dtype or not inner.holds(dtype):
+                return Misfit(0, text)
+            # The same value, said as the instruction says it.
+            written = print_expr(Op(op, (Op("cast", (expr,), inner),), dtype))
+            return Misfit(1, f"{text}, write {written} for it")
         case Op(op, args, dtype):
             if not isinstance(expr, Op):
                 return Misfit(0, f"it computes {_name(pattern)}, {here} is no operation")

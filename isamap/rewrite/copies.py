@@ -42,15 +42,9 @@ def narrow_types(statement: Statement) -> Iterator[DType]:
             yield dtype
 
 
-def _contains(wide: DType, narrow: DType) -> bool:
-    if not (wide.is_integer and narrow.is_integer):
-        return False
-    return wide.lowest <= narrow.lowest and narrow.highest <= wide.highest
-
-
 def converted(expr: Expr, dtype: DType) -> Expr:
     """Return an expression whose value fits a type, in that type, without widening it before."""
-    while isinstance(expr, Op) and expr.op == "cast" and _contains(expr.dtype, expr.args[0].dtype):
+    while isinstance(expr, Op) and expr.op == "cast" and expr.dtype.holds(expr.args[0].dtype):
         (expr,) = expr.args
     return expr if expr.dtype == dtype else Op("cast", (expr,), dtype)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from isamap.ir.dtype import DTYPES
-from isamap.ir.nodes import Literal, Op, Permissions, Statement
+from isamap.ir.nodes import Expr, Literal, Op, Permissions, Statement
 from isamap.mapping.find import enumerate_mappings
 from isamap.mapping.reasons import MOST, reasons
 from tests.mapping.small import GEMM, S64, access, fold, instruction, machine, statement
@@ -83,3 +83,28 @@ def test_a_conversion_inside_the_instruction() -> None:
     inner = replace(statement("c[i] += a[i,k] * b[k]", F32, i=4, k=4), value=fold("*", [*short]))
     told = reasons(kernel, machine(instruction("dot", inner)))
     assert told == ("dot: its operand a is f16, converted to f32 inside; A[m, k] is f32",)
+
+
+def test_a_value_that_an_instruction_takes_in_a_wider_type_is_said_so_that_it_fits() -> None:
+    narrow, wide = DTYPES["s8"], DTYPES["s32"]
+    zero = Literal("0", narrow)
+
+    def relu(value: Expr) -> Statement:
+        return replace(
+            statement("C[m] = X[m]", narrow, m=16), value=Op("max", (value, zero), narrow)
+        )
+
+    clamped = Op("sat", (access("a[m]", wide),), narrow)
+    index = machine(instruction("store", relu(clamped)))
+    told = reasons(relu(access("X[m]", narrow)), index)
+    assert told == (
+        "store: its operand a is s32, converted to s8 inside; X[m] is s8, "
+        "write sat[s8](s32(X[m])) for it",
+    )
+    # What the note says to write fits.
+    written = Op("sat", (Op("cast", (access("X[m]", narrow),), wide),), narrow)
+    assert reasons(relu(written), index) == ()
+    # No value of s32 is said in f32 and back without loss.
+    rounded = Op("sat", (access("a[m]", DTYPES["f32"]),), narrow)
+    (lossy,) = reasons(relu(access("X[m]", narrow)), machine(instruction("store", relu(rounded))))
+    assert lossy.endswith("; X[m] is s8")

@@ -77,6 +77,8 @@ class _Lives:
                     pass
 
     def _call(self, call: Call) -> None:
+        if self.pad.banks == 1:
+            return  # no operand could lie in another one
         own = dict.fromkeys(
             place.name
             for _, place in call.operands
@@ -164,8 +166,8 @@ def _gaps(
 class Placement:
     """What lies in a scratchpad: ``used`` of its ``size`` bytes, in so many of its ``banks``.
 
-    ``clashes`` pairs of operands of one call lie in one bank; ``least`` if no placement has fewer,
-    which is not known where the solver was not asked or gave up.
+    ``clashes`` pairs of operands of one call lie in one bank where there are several; ``least`` if
+    no placement has fewer, which is not known where the solver was not asked or gave up.
     """
 
     storage: str

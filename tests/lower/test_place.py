@@ -82,11 +82,22 @@ def test_operands_of_a_call_lie_in_two_banks() -> None:
     assert simulate(placed, own, ones()).conflicts == 0
 
 
-def test_one_bank_cannot_hold_operands_apart_and_the_solver_says_so() -> None:
+def test_two_banks_cannot_hold_three_operands_apart_and_the_solver_says_so() -> None:
+    own = machine(1024, 2)
+    a, b, d = tile("a"), tile("b"), tile("d")
+    pairs = ((a, b), (b, d), (a, d))
+    calls = (*map(load, (a, b, d)), *(multiply(x, y, acc()) for x, y in pairs))
+    placed = place_fragments(kernel(a, b, d, c=acc(), calls=calls), own)
+    found = placements(placed, own)[1]
+    assert (found.clashes, found.least) == (1, True)
+    assert simulate(placed, own, ones()).conflicts == 1
+
+
+def test_of_one_bank_there_is_nothing_to_choose_and_nothing_to_tell() -> None:
     own = machine(512, 1)
     placed = place_fragments(product(tile("a"), tile("b")), own)
     found = placements(placed, own)[1]
-    assert (found.clashes, found.least) == (1, True)
+    assert (found.clashes, found.least) == (0, True)
     assert simulate(placed, own, ones()).conflicts == 1
 
 

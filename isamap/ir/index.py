@@ -273,6 +273,8 @@ class Index(_Remembered):
         text = ""
         for monomial, c in self.terms:
             factors = [_atom_text(atom) for atom in monomial]
+            if len(monomial) == 1 and (c == 1 or (c == -1 and text)):
+                factors = [_bare_text(monomial[0])]  # a sign in front would bind tighter
             if abs(c) != 1 or not factors:
                 factors.insert(0, str(abs(c)))
             product = "*".join(factors)
@@ -380,20 +382,25 @@ def _atom_key(atom: Atom) -> tuple[int, str]:
 
 
 def _atom_text(atom: Atom) -> str:
+    """Return the text of an atom as a factor."""
+    text = _bare_text(atom)
+    return f"({text})" if isinstance(atom, Div | Mod) else text
+
+
+def _bare_text(atom: Atom) -> str:
     match atom:
         case Name(name):
             return name
         case Div(value, divisor):
-            return f"({_operand_text(value)} // {divisor})"
+            return f"{_operand_text(value)} // {divisor}"
         case Mod(value, divisor):
-            return f"({_operand_text(value)} % {divisor})"
+            return f"{_operand_text(value)} % {divisor}"
         case Read(buffer, indices):
             return f"{buffer}[{', '.join(map(str, indices))}]"
 
 
 def _operand_text(value: Index) -> str:
-    is_name = len(value.terms) == 1 and value.terms[0][1] == 1 and len(value.terms[0][0]) == 1
-    return str(value) if is_name else f"({value})"
+    return str(value) if len(value.terms) == 1 else f"({value})"
 
 
 def _substitute_atom(atom: Atom, values: Mapping[str, Index | int]) -> Index:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from isamap.ir.index import Index
+from isamap.ir.index import Div, Index, Mod
 from isamap.ir.nodes import (
     Access,
     Buffer,
@@ -183,21 +183,35 @@ def _text(expr: Expr, level: int, typed: bool) -> str:
         case Access(buffer, indices, _):
             return f"{buffer}[{_list(indices)}]"
         case Coordinate(index, dtype):
-            return _coordinate(index, str(dtype))
+            return _coordinate(index, str(dtype), level)
         case Op():
             return _operation(expr, level, typed)
         case Reduce(reduction, variables, body, _):
             return f"({reduction} over {', '.join(variables)}: {_text(body, 0, typed)})"
 
 
-def _coordinate(index: Index, dtype: str) -> str:
+def _coordinate(index: Index, dtype: str, level: int) -> str:
     if index.constant is not None:
         return f"{dtype}({index})"
-    text = str(index)
-    ((monomial, factor), *rest) = index.terms
-    # A name, or one // or %, which has its parentheses.
-    single = not rest and factor == 1 and len(monomial) == 1
-    return text if single else f"({text})"
+    return _wrapped(str(index), _precedence(index), level)
+
+
+def _precedence(index: Index) -> int:
+    """Return the precedence of the loosest operator in the text of an index."""
+    if len(index.terms) > 1:
+        return _level("+")
+    ((monomial, factor),) = index.terms
+    if len(monomial) > 1 or abs(factor) != 1:
+        return _level("*")
+    if factor == -1:
+        return _level("neg")
+    return _level("//") if isinstance(monomial[0], Div | Mod) else _level("neg") + 1
+
+
+def _level(op: str) -> int:
+    precedence = OPERATIONS[op].precedence
+    assert precedence is not None
+    return precedence
 
 
 def _operation(expr: Op, level: int, typed: bool) -> str:

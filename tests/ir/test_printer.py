@@ -1,11 +1,14 @@
 """Printing any tree and parsing it gives the same tree."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isamap.diagnostics import IsamapError
 from isamap.ir.dtype import DTYPES
 from isamap.ir.index import const, var
 from isamap.ir.nodes import Access, Coordinate, Expr, Instruction, Kernel, Literal, Module, Op
@@ -24,12 +27,27 @@ S8 = DTYPES["s8"]
 BUFFERS = tuple(Access(f"X_{dtype}", (var("i"),), dtype) for dtype in ALL)
 
 
+AT, M = var("i"), var("M")
+PLACES = tuple(
+    Coordinate(index, DTYPES["s64"])
+    for index in (
+        *(AT, -AT, AT + 1, 2 * AT, M * AT, -1 * (M * AT), AT // 2, AT % 3, -(AT % 3), AT % 3 + M),
+        *(M - AT // 2, -(AT // 2) + M, 2 * (AT // 2), (AT + 1) // 2, (2 * AT) // 3, AT % 4 // 2),
+    )
+)
+
+
 def reparsed(expr: Expr) -> Expr:
     """Print an expression as the value of a statement, and parse it."""
+    return parsed(print_expr(expr), expr)
+
+
+def parsed(value: str, expr: Expr) -> Expr:
+    """Parse a text as the value of a statement of the type of an expression."""
     inputs = "".join(f"  in X_{dtype} : {dtype}[4]\n" for dtype in ALL)
     text = (
-        f"kernel k {{\n{inputs}  out Y : {expr.dtype}[4]\n"
-        f"  for i in 0..4\n  Y[i] = {print_expr(expr)}\n}}\n"
+        f"kernel k(M) {{\n{inputs}  out Y : {expr.dtype}[4]\n"
+        f"  for i in 0..4\n  Y[i] = {value}\n}}\n"
     )
     return parse_module(text).kernels[0].statements[0].value
 
@@ -44,8 +62,50 @@ def test_instructions_survive(instruction: Instruction) -> None:
     assert parse_module(print_instruction(instruction)).instructions == (instruction,)
 
 
-@given(st.sampled_from(ALL).flatmap(lambda dtype: exprs(dtype, BUFFERS, depth=4)))
-def test_expressions_survive(expr: Expr) -> None:
+@given(st.sampled_from(ALL).flatmap(lambda dtype: exprs(dtype, (*BUFFERS, *PLACES), depth=4)))
+def test_expressions_survive_and_no_parentheses_could_be_left_out(expr: Expr) -> None:
+    assert reparsed(expr) == expr
+    text = print_expr(expr)
+    for start, end in groups(text):
+        shorter = text[:start] + text[start + 1 : end] + text[end + 1 :]
+        try:
+            found = parsed(shorter, expr)
+        except IsamapError:
+            continue
+        assert found != expr, f"{text} is {shorter}"
+
+
+def groups(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the ends of the parentheses that only group: those of calls and casts have a name."""
+    opened: list[int] = []
+    for at, char in enumerate(text):
+        if char == "(":
+            opened.append(at)
+        elif char == ")":
+            start = opened.pop()
+            if not re.search(r"[\w\]]$", text[:start]):
+                yield start, at
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("f32(i + 1) * f32((i // 2))", "f32(i + 1) * f32(i // 2)"),
+        ("f32(s64(X_s8[i]) + (i + 1))", "f32(s64(X_s8[i]) + (i + 1))"),
+        ("f32((i + 1) + s64(X_s8[i]))", "f32(i + 1 + s64(X_s8[i]))"),
+        ("f32(s64(X_s8[i]) * (2*i))", "f32(s64(X_s8[i]) * (2*i))"),
+        ("f32(s64(X_s8[i]) - (-i))", "f32(s64(X_s8[i]) - -i)"),
+        ("f32(s64(X_s8[i]) // (i % 3))", "f32(s64(X_s8[i]) // (i % 3))"),
+        ("f32(-(i // 2))", "f32(-(i // 2))"),
+        ("f32(M - (i // 2))", "f32(M - i // 2)"),
+        ("f32((i + 1) // 2 // 3)", "f32((i + 1) // 2 // 3)"),
+        ("select(((i + 1) < (M)), 1, 2)", "select(i + 1 < M, 1.0, 2.0)"),
+        ("X_f32[(i % 3)] + X_f32[((i + 1) // 2)]", "X_f32[i % 3] + X_f32[(i + 1) // 2]"),
+    ],
+)
+def test_how_places_are_written(value: str, text: str) -> None:
+    expr = parsed(value, A)
+    assert print_expr(expr) == text
     assert reparsed(expr) == expr
 
 
@@ -121,7 +181,7 @@ kernel conv(H = 8, W, K = 16) permit no reassociate, distribute, approximate(1e-
   out Y : f32[H, W, K]
   for r in 0..3
   S[h, w, k] += X[h + r - 1, s + w - 1, c] * F[r, s, c, k]
-  Y[h, w, k] = max(S[T[k], w, k], 0.0) * f32((2*h + w)) + select(h < (w // 2), 1.0, -2.5)
+  Y[h, w, k] = max(S[T[k], w, k], 0.0) * f32(2*h + w) + select(h < w // 2, 1.0, -2.5)
 }
 
 kernel small {

@@ -50,34 +50,34 @@ def test_a_triangle_compares_what_lies_in_two_buffers() -> None:
 def test_each_side_of_a_band_has_a_variable_of_its_own() -> None:
     found = _of("select(i - j < 8, X[i, j], 0)")[0]
     assert found == [
-        "j_s32[j] = s32((-j))",
-        "i_s32[i] = s32((-i + 8))",
+        "j_s32[j] = s32(-j)",
+        "i_s32[i] = s32(-i + 8)",
         "Y[i, j] = select(j_s32[j] < i_s32[i], X[i, j], 0.0)",
     ]
 
 
 def test_only_the_widest_type_holds_far_positions() -> None:
     (found,) = _of("select(10000000000*i < j, X[i, j], 0)")
-    assert found[1] == "i_s64[i] = (-10000000000*i)"
+    assert found[1] == "i_s64[i] = -10000000000*i"
 
 
 def test_a_border_meets_a_number() -> None:
     assert _of("select(2*j + 1 >= 900, X[i, j], 0)")[0] == [
-        "j_s32[j] = s32((2*j))",
+        "j_s32[j] = s32(2*j)",
         "Y[i, j] = select(j_s32[j] >= 899, X[i, j], 0.0)",
     ]
 
 
 def test_a_conversion_of_one_variable_is_that_of_the_value() -> None:
     assert _of("X[i, j] * f32(j // 3)") == [
-        ["j_f32[j] = f32((j // 3))", "Y[i, j] = X[i, j] * j_f32[j]"]
+        ["j_f32[j] = f32(j // 3)", "Y[i, j] = X[i, j] * j_f32[j]"]
     ]
 
 
 def test_a_conversion_of_several_is_that_of_a_difference() -> None:
     assert _of("X[i, j] * f32(i - j)")[0] == [
-        "j_s32[j] = s32((-j))",
-        "i_s32[i] = s32((-i))",
+        "j_s32[j] = s32(-j)",
+        "i_s32[i] = s32(-i)",
         "Y[i, j] = X[i, j] * f32(j_s32[j] - i_s32[i])",
     ]
 

@@ -330,15 +330,18 @@ class _Reader(Tokens):
     def _resume(self, words: tuple[str, ...]) -> None:
         """Go on at the next of some words that is first on its line, or at a closing brace.
 
-        Without words: after the next closing brace, or at something that begins a line.
+        Without words: at something that begins a line, or after the next closing brace if a block
+        has been passed over, which its own brace or its clauses tell.
         """
-        start = self._at
+        block = False
         while (token := self._next).kind != "end":
             if token.text == "}":
-                self._at += not words and start != self._at
+                self._at += block and not words
                 return
+            clause = token.first and token.text in CLAUSES
+            block = block or clause or token.text == "{"
             fresh = token.first and self._at > self._begun
-            if fresh and (token.text in words if words else token.text not in CLAUSES):
+            if fresh and (token.text in words if words else not clause):
                 return
             self._take()
 

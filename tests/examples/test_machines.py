@@ -135,6 +135,32 @@ def test_a_sketched_outer_product_is_worth_what_the_page_says() -> None:
     assert f"vector_c                         # {report.result.estimate.cycles / 1000:.0f}K" in page
 
 
+def test_the_page_tells_what_simulated_cycles_of_a_sketch_are() -> None:
+    kernel = load_module(ROOT / "examples" / "operators" / "quantized_dense.ir").kernels[0]
+    own = load_hardware(str(SKETCH))
+    report = make_report(kernel, own, Options(prove=False))
+    busy = 32768 * 2  # each call of the outer product is 4 * 4 * 4 products
+    assert 64 * 128 * 256 == 32768 * 4 * 4 * 4
+    assert report.execution.cycles is not None
+    assert busy < report.execution.cycles < busy + 100
+    predicted = report.prediction
+    assert predicted is not None
+    ratio = predicted.estimate / predicted.measured
+    page = PAGE.read_text("utf-8")
+    assert f"`predicted {predicted.estimate / 1000:.0f}K cycles ..., {ratio:.2f} times the " in page
+    assert f"{report.execution.cycles / 1000:.1f}K simulated` says" in page
+    told = {
+        f"{found.cycles / 1000:.1f}K"
+        for statement in report.result.statements[-2:]
+        for found in statement.scheduled
+        if found.mapping == statement.chosen and found.cycles is not None
+    }
+    assert told == set(re.findall(r"([\d.]+K) for (?:the\s+products|scaling)", page))
+    lacking = replace(own, entries=tuple(e for e in own.entries if e.name != "outer_load"))
+    estimate = make_report(kernel, lacking, Options(prove=False)).result.estimate
+    assert f"the same layer takes {estimate.cycles / 1000:.0f}K cycles" in page
+
+
 def test_a_sketched_sparse_product_is_found_and_explained() -> None:
     kernel = load_module(MACHINES / "sparse.ir").kernels[0]
     assert sketched(kernel)[1] == {"sparse"}

@@ -32,8 +32,6 @@ STATEMENTS = {
     "two nibbles to a byte": "in A : u8[32768, 2] values 0..15 "
     "out Y : u8[32768] Y[i] = A[i, 0] | (A[i, 1] << 4)",
     "numbers from positions": "out Y : s32[32768] Y[i] = s32(i) * 3",
-    "products of numbers and positions": "in A : s32[32768] "
-    "out Y : s32[32768] Y[i] = A[i] * s32(i) + s32(i) * s32(i)",
     "64 bits, shifted and mixed": "in S : u64[8192] "
     "out Y : u64[8192] Y[i] = (S[i] ^ (S[i] << 13)) ^ (S[i] >> 7)",
     "quotients of 16 bits": "in A : u16[32768] in B : u16[32768] values 1..100 "

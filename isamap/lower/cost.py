@@ -37,7 +37,7 @@ from isamap.lower.nodes import (
 from isamap.lower.queued import queued_cycles
 from isamap.lower.reuse import OUTSIDE, Reuse
 from isamap.lower.traffic import Coming, Site, Traffic, touched_elements
-from isamap.lower.vectorized import SIMPLE, lanes_of
+from isamap.lower.vectorized import lanes_of
 from isamap.schedule.walk import cycles_a_byte
 
 ASSUMED_SYMBOL = 256
@@ -256,13 +256,12 @@ class _Walk:
         return float(ceil(trips / self.threads)) if counter in self.team else trips
 
     def nodes(
-        self, nodes: Sequence[Node], loops: tuple[tuple[str, float], ...], lanes: int = 1
+        self, nodes: Sequence[Node], loops: tuple[tuple[str, float], ...], slots: float = 2.0
     ) -> _Work:
-        """Return the work of some nodes, of which compilers do so many iterations at once."""
+        """Return the work of a pass over nodes, which takes so many issue slots beside them."""
         work = _Work()
         calls: list[tuple[Call, float]] = []
         going_on: list[tuple[Call, float]] = []
-        slots = 2.0
         flat = self._flatten(nodes, loops)
         old = self._handed_on(flat) if loops else frozenset()
         for number, (node, share) in enumerate(flat):
@@ -275,8 +274,9 @@ class _Walk:
                     if parallel and self.threads > 1 and not self._shared(loops):
                         self.team[counter] = trips
                         work.cycles += MEETING * share
-                    lanes = lanes_of(node, self.entries, self.accelerator)
-                    inside = self.nodes(body, (*loops, (counter, trips)), lanes)
+                    # The compiler counts and branches once for many iterations.
+                    many = lanes_of(node, self.entries, self.accelerator) > 1
+                    inside = self.nodes(body, (*loops, (counter, trips)), 0.0 if many else 2.0)
                     own = self._own(counter, trips) * share
                     work.add(inside, own)
                     self.passes[counter] = inside.cycles
@@ -295,7 +295,7 @@ class _Walk:
                     self.asked.setdefault(buffer, set()).update(offset.names)
                 case Guard() | Setting():
                     slots += share
-        work.add(self._straight(calls, slots, lanes), 1.0)
+        work.add(self._straight(calls, slots), 1.0)
         if going_on:
             beside = self._straight(going_on, 0.0)
             alone = max(work.cycles, beside.cycles)
@@ -367,26 +367,22 @@ class _Walk:
                     found.append((node, share))
         return found
 
-    def _straight(self, calls: Sequence[tuple[Call, float]], slots: float, lanes: int = 1) -> _Work:
+    def _straight(self, calls: Sequence[tuple[Call, float]], slots: float) -> _Work:
         """Return the work of one pass over straight-line calls, each with its share of the passes.
 
-        ``slots`` are issued for what is no call.  So many passes, ``lanes``, take as long as one
-        where compilers do simple calls at once.
+        ``slots`` are issued for what is no call.
         """
         work = _Work()
         chains: dict[str, float] = {}
-        issued = slots / lanes
-        for call, whole in calls:
+        for call, share in calls:
             entry = self.entries[call.instruction]
-            work.counts[entry.name] = work.counts.get(entry.name, 0.0) + whole
-            share = whole / lanes if entry.throughput <= SIMPLE else whole
-            issued += share
+            work.counts[entry.name] = work.counts.get(entry.name, 0.0) + share
             for unit, cycles in entry.busy.items():
                 work.units[unit] = work.units.get(unit, 0.0) + float(cycles) * share
             for register in self._updated(entry, call):
                 chains[register] = chains.get(register, 0.0) + float(entry.latency) * share
         work.chain = max(chains.values(), default=0.0)
-        issue = issued / max(1, self.accelerator.issue)
+        issue = (sum(share for _, share in calls) + slots) / max(1, self.accelerator.issue)
         work.cycles = max([issue, work.chain, *work.units.values()])
         return work
 

@@ -1,4 +1,4 @@
-"""Loops over single elements that the C compiler is asked to vectorize, and what that is worth."""
+"""Loops over single elements that the C compiler is asked to vectorize."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,20 +10,9 @@ from isamap.schedule.plain import NEAR
 PROMOTED = 4
 """Bytes of an element at least while C computes with it: as many as an int has."""
 
-COMPILED = 2
-"""How many times as long a compiler's vectors take as those of instructions that are chosen: it
-widens, narrows and cuts off more than it needs to.
-"""
-
-SIMPLE = 1
-"""Cycles of an instruction of one element at most that vectors do for many: no divisions, and
-no functions.
-"""
-
 
 def lanes_of(loop: Loop, entries: Mapping[str, Entry], accelerator: Accelerator) -> int:
-    """Return how many iterations of a loop its compiler does in the time of one, 1 if it makes no
-    vectors of them.
+    """Return how many iterations of a loop its compiler does at once, 1 if it is not asked to.
 
     A compiler whose vectors have a size is asked for them where each iteration calls instructions
     of one element, in registers of its own, and neither reads nor writes what another one writes.
@@ -38,7 +27,7 @@ def lanes_of(loop: Loop, entries: Mapping[str, Entry], accelerator: Accelerator)
     if not _is_independent(loop, made, entries):
         return 1
     widest = max(PROMOTED, *(register.dtype.bytes for register in own))
-    return max(1, vector // (COMPILED * widest))
+    return max(1, vector // widest)
 
 
 def _is_straight(nodes: tuple[Node, ...]) -> bool:

@@ -41,23 +41,23 @@ def negated(offset: Index = AT, target: Index = AT, source: str = "X", result: s
     return Loop("i", const(100), (Scope((A, R), body),))
 
 
-def test_half_of_the_elements_of_a_vector_are_done_at_once() -> None:
-    assert lanes(negated(), 32) == 4
-    assert lanes(negated(), 64) == 8
+def test_as_many_are_done_at_once_as_a_vector_holds() -> None:
+    assert lanes(negated(), 32) == 8
+    assert lanes(negated(), 64) == 16
     assert lanes(negated(), 0) == 1
 
 
 @pytest.mark.parametrize(
     ("loop", "at_once"),
     [
-        (negated(offset=99 - AT), 4),
-        (negated(offset=const(7)), 4),
-        (negated(offset=4 * AT), 4),
+        (negated(offset=99 - AT), 8),
+        (negated(offset=const(7)), 8),
+        (negated(offset=4 * AT), 8),
         (negated(offset=5 * AT), 1),  # gathered
         (negated(offset=AT * AT), 1),
         (negated(target=2 * AT), 1),  # scattered
         (negated(target=const(3)), 1),  # all write one element
-        (negated(source="Y"), 4),  # in place
+        (negated(source="Y"), 8),  # in place
         (negated(source="Y", offset=AT + 1), 1),  # what the next iteration writes
         (negated(source="Y", offset=AT - 1), 1),  # what the iteration before has written
     ],

@@ -64,9 +64,10 @@ def test_loops_that_vectors_do_not_shorten_are_not_asked_for(text: str) -> None:
     assert steps(result) == steps(mapped(text, vector=0))
 
 
-def test_estimates_count_what_vectors_do_at_once() -> None:
-    plain, slow = (
-        mapped(SHIFTED.format("A[i, j] << B[j]"), vector).estimate.cycles for vector in (64, 0)
+def test_estimates_count_the_calls_of_plain_loops_and_nothing_for_going_on() -> None:
+    """A compiler's vectors are no figures of the machine: what has some of its own is not left to
+    them for an estimate."""
+    plain, unrolled = (
+        mapped(SHIFTED.format("A[i, j] << B[j]"), vector).estimate for vector in (64, 0)
     )
-    # Eight elements of an int at a time, as the vectors of compilers count for half.
-    assert slow / 10 < plain < slow / 4
+    assert plain.cycles == pytest.approx(unrolled.cycles, rel=0.05)

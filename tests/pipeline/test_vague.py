@@ -11,6 +11,7 @@ from isamap.interp.inputs import random_inputs
 from isamap.interp.run import interpret
 from isamap.ir.nodes import Kernel
 from isamap.pipeline import report
+from isamap.pipeline.execute import execute
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
 from isamap.text.load import parse_module
@@ -52,7 +53,7 @@ def test_inputs_of_one_sign_keep_errors_small() -> None:
 
 @pytest.mark.parametrize("factor", [1 + 1e-6, 0.99])
 def test_a_vague_check_is_made_again(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    run = report.execute
+    run = execute
 
     def off(*given: object, **options: object) -> object:
         ran = run(*given, **options)  # type: ignore[arg-type]

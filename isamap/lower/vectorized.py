@@ -26,7 +26,7 @@ def lanes_of(loop: Loop, entries: Mapping[str, Entry], accelerator: Accelerator)
         return 1
     if not _is_independent(loop, made, entries):
         return 1
-    widest = max(PROMOTED, *(register.dtype.bytes for register in own))
+    widest = max([PROMOTED, *(register.dtype.bytes for register in own)])
     return max(1, vector // widest)
 
 
@@ -64,16 +64,19 @@ def _is_independent(loop: Loop, made: list[Call], entries: Mapping[str, Entry]) 
     """Return whether iterations write each its own elements, and read none of another one's."""
     places: dict[str, set[Index]] = {}
     written: set[str] = set()
+    held: set[str] = set()  # what indices are read from
     for call in made:
         instruction = entries[call.instruction].instruction
         for name, place in call.operands:
+            if isinstance(place, Index):
+                held |= {read.buffer for read in place.reads}
             if isinstance(place, Window):
+                held |= {read.buffer for read in place.offset.reads}
                 stores = instruction.operand(name).role != "in"
                 if not _goes_along(place.offset, loop.counter, stores):
                     return False
                 places.setdefault(place.buffer, set()).add(place.offset)
                 written |= {place.buffer} if stores else set()
-    held = {read.buffer for found in places.values() for index in found for read in index.reads}
     return not written & held and all(len(places[buffer]) == 1 for buffer in written)
 
 

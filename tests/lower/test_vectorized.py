@@ -7,7 +7,7 @@ import pytest
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.ir.dtype import DTYPES
-from isamap.ir.index import Index, const, var
+from isamap.ir.index import Index, const, read, var
 from isamap.lower.nodes import Call, Loop, Node, Register, Scope, Window
 from isamap.lower.vectorized import lanes_of
 
@@ -66,6 +66,13 @@ def test_iterations_neither_depend_on_each_other_nor_lie_far_apart(
     loop: Loop, at_once: int
 ) -> None:
     assert lanes(loop) == at_once
+
+
+def test_values_of_positions_need_no_registers_and_read_nothing_that_is_written() -> None:
+    """An operand that is an index is a value of the instruction's own."""
+    for value, at_once in ((2 * AT, 8), (read("X", (AT,)), 8), (read("Y", (AT - 1,)), 1)):
+        put = Call("c_store_s32", (("r", value), ("m", Window("Y", AT))))
+        assert lanes(Loop("i", const(100), (put,))) == at_once
 
 
 def test_what_stays_in_a_register_is_not_done_at_once() -> None:

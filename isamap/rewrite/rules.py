@@ -10,6 +10,8 @@ from isamap.rewrite.by_exp import sigmoid_by_exp
 from isamap.rewrite.choice_last import NAME as CHOICE_LAST
 from isamap.rewrite.choice_last import choice_last
 from isamap.rewrite.contraction import contract
+from isamap.rewrite.digits import NAME as DIGITS
+from isamap.rewrite.digits import split_variables
 from isamap.rewrite.inverse import NAME as BY_INVERSE
 from isamap.rewrite.inverse import by_inverse
 from isamap.rewrite.limits import NAME as LIMITS
@@ -48,6 +50,7 @@ Named: TypeAlias = tuple[str, Rule]
 RULES: tuple[Named, ...] = (
     ("contract", contract),
     (CHOICE_LAST, choice_last),
+    (DIGITS, split_variables),
     ("flip-sign", flip_sign),
     ("zero-points", zero_points),
     ("narrow-arithmetic", narrow_arithmetic),

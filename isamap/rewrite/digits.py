@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from itertools import product as combinations
-from math import gcd
+from math import gcd, prod
 
 from isamap.ir.index import Atom, Div, Index, Mod, Name, Read, const, product, total, var
 from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Literal, Op, Reduce
@@ -16,6 +16,9 @@ from isamap.solver.lemma import Lemma
 
 NAME = "split-variables"
 
+MOST = 4
+"""Pieces of a variable, or of all together, each of which is a statement."""
+
 
 def split_variables(kernel: Kernel, number: int) -> Iterator[Rewriting]:
     """Yield the statement without the quotients and remainders of variables by constants.
@@ -23,10 +26,13 @@ def split_variables(kernel: Kernel, number: int) -> Iterator[Rewriting]:
     ``C[i] = A[i // 16] * B[i % 16]`` over 40 values of i becomes
 
         C[16*i_1 + i_2] = A[i_1] * B[i_2]
-        C[i_rest + 32] = A[2] * B[i_rest]
+        C[i_from_32 + 32] = A[2] * B[i_from_32]
 
-    because instructions have axes for variables alone.  What is left over has one statement, in
-    which the variable keeps its digits.
+    because instructions have axes for variables alone.  Where a quotient seldom changes there are
+    statements before and after that: ``Y[i] = X[(i + 1) % 40]`` becomes
+
+        Y[i_from_0] = X[i_from_0 + 1]
+        Y[39] = X[0]
     """
     statement = kernel.statements[number]
     sizes = {v: e.constant for v, e in extents(statement).items()}
@@ -34,21 +40,25 @@ def split_variables(kernel: Kernel, number: int) -> Iterator[Rewriting]:
     if None in sizes.values() or any(index.reads for index in indices):
         return
     known = {v: size for v, size in sizes.items() if size is not None}
-    cuts = {v: at for v, size in known.items() if (at := _cuts(indices, v, size))}
-    if not cuts:
+    pieces: dict[str, tuple[_Piece, ...]] = {}
+    for name, size in known.items():
+        taken = [v for own in pieces.values() for piece in own for v in piece.sizes]
+        if cuts := _cuts(indices, name, size):
+            pieces[name] = _digits(kernel, name, size, cuts, taken)
+        elif turns := _turns(indices, name, known):
+            ends = (*turns, size)
+            pieces[name] = tuple(
+                _between(kernel, name, start, end, taken) for start, end in pairwise((0, *ends))
+            )
+    if not pieces or prod(map(len, pieces.values())) > 2 * MOST + 1:
         return
-    taken: list[str] = []
-    pieces: list[tuple[_Piece, ...]] = []
-    for name, at in cuts.items():
-        pieces.append(_pieces(kernel, name, known[name], at, taken))
-        taken += [digit for piece in pieces[-1] for digit in piece.sizes]
     drafts: list[Draft] = []
-    lemmas = [_once(name, known[name], own) for name, own in zip(cuts, pieces, strict=True)]
-    for chosen in combinations(*pieces):
-        ranges = {v: size for v, size in known.items() if v not in cuts}
+    lemmas = [_once(name, known[name], own) for name, own in pieces.items()]
+    for chosen in combinations(*pieces.values()):
+        ranges = {v: size for v, size in known.items() if v not in pieces}
         for piece in chosen:
             ranges |= piece.sizes
-        places = {name: piece.place for name, piece in zip(cuts, chosen, strict=True)}
+        places = {name: piece.place for name, piece in zip(pieces, chosen, strict=True)}
         simple = _Simple({v: (0, size - 1) for v, size in ranges.items()})
         target = simple.expr(substitute_expr(statement.target, places))
         value = simple.expr(substitute_expr(statement.value, places))
@@ -61,8 +71,10 @@ def split_variables(kernel: Kernel, number: int) -> Iterator[Rewriting]:
         drafts.append(
             Draft(target, statement.reduction, value, {v: const(n) for v, n in ranges.items()})
         )
-    said = " and ".join(f"{name} = {own[0].place}" for name, own in zip(cuts, pieces, strict=True))
-    note = f"{said}: quotients and remainders are variables"
+    said = " and ".join(
+        f"{name} = {' or '.join(str(piece.place) for piece in own)}" for name, own in pieces.items()
+    )
+    note = f"{said}: indices need no quotients and remainders of {' and '.join(pieces)}"
     yield Rewriting(NAME, number, replaced(kernel, number, drafts), tuple(lemmas), note)
 
 
@@ -78,11 +90,57 @@ def _cuts(indices: Iterable[Index], name: str, size: int) -> tuple[int, ...]:
 
 def _divisors(index: Index, name: str) -> Iterator[int]:
     """Yield by what a variable is divided in an index, quotients of quotients included."""
+    for value, divisor in _divided(index):
+        for weight, factor in _parts(value, name):
+            yield weight * (divisor // gcd(divisor, factor))
+
+
+def _turns(indices: Iterable[Index], name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Return where quotients become others along a variable; nothing where that is often.
+
+    Where others are added to the variable, that is a stretch of its values, of which both ends are
+    returned: inside, the quotient depends on the others.  Stretches of half of all values and more
+    are not worth it.
+    """
+    others = {v: (0, size - 1) for v, size in sizes.items() if v != name}
+    found: set[int] = set()
+    for value, divisor in (pair for index in indices for pair in _divided(index)):
+        least = _least(value, divisor)
+        factor = least.coefficient(name).constant
+        rest = (least - var(name) * (factor or 0)).bounds(others)
+        if not factor or rest is None:
+            continue
+        steps = factor * (sizes[name] - 1)
+        low, high = rest[0] + min(steps, 0), rest[1] + max(steps, 0)
+        quotients = range(low // divisor + 1, high // divisor + 1)[:MOST]
+        turns = [
+            sorted(_first(quotient * divisor - end, factor) for end in rest)
+            for quotient in quotients
+        ]
+        ends = ((max(0, before), min(sizes[name], after)) for before, after in turns)
+        if 2 * sum(max(0, after - before) for before, after in ends) <= sizes[name]:
+            found.update(turn for pair in turns for turn in pair)
+    inside = sorted(turn for turn in found if 0 < turn < sizes[name])
+    return tuple(inside) if len(inside) < MOST else ()
+
+
+def _first(distance: int, factor: int) -> int:
+    """Return the first value whose product with ``factor`` is on the other side of a distance."""
+    return -(-distance // factor) if factor > 0 else distance // factor + 1
+
+
+def _divided(index: Index) -> Iterator[tuple[Index, int]]:
+    """Yield what is divided in an index, with the divisors."""
     for atom in index.atoms:
         if isinstance(atom, Div | Mod):
-            for weight, factor in _parts(atom.value, name):
-                yield weight * (atom.divisor // gcd(atom.divisor, factor))
-            yield from _divisors(atom.value, name)
+            yield from _divided(atom.value)
+            yield atom.value, atom.divisor
+
+
+def _least(value: Index, divisor: int) -> Index:
+    """Return an index with the same remainder whose factors are as near to 0 as can be."""
+    large = [m for m, factor in value.terms if m and 2 * factor > divisor]
+    return value - Index(tuple((m, divisor) for m in large))
 
 
 def _parts(index: Index, name: str) -> Iterator[tuple[int, int]]:
@@ -129,7 +187,7 @@ class _Piece:
         return f"(and {' '.join(inside)} (= |{name}| {term(back)}))"
 
 
-def _pieces(
+def _digits(
     kernel: Kernel, name: str, size: int, cuts: tuple[int, ...], taken: Iterable[str]
 ) -> tuple[_Piece, ...]:
     """Return the whole multiples of the greatest divisor by digits, and what is left over."""
@@ -139,10 +197,15 @@ def _pieces(
     counts = (whole // cuts[-1], *(high // low for high, low in pairwise(weights)))
     place = total(var(n) * weight for n, weight in zip(names, weights, strict=True))
     digits = _Piece(place, dict(zip(names, counts, strict=True)))
-    if whole == size:
-        return (digits,)
-    rest = fresh(kernel, f"{name}_rest", taken)
-    return digits, _Piece(var(rest) + whole, {rest: size - whole})
+    return (digits,) if whole == size else (digits, _between(kernel, name, whole, size, taken))
+
+
+def _between(kernel: Kernel, name: str, start: int, end: int, taken: Iterable[str]) -> _Piece:
+    """Return the values from ``start`` up to ``end``, which is none of them."""
+    if end == start + 1:
+        return _Piece(const(start), {})
+    own = fresh(kernel, f"{name}_from_{start}", taken)
+    return _Piece(var(own) + start, {own: end - start})
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,19 +236,19 @@ class _Simple:
     def _atom(self, atom: Atom) -> Index:
         match atom:
             case Div(value, divisor):
-                return self._divided(self.index(value), divisor)[0]
+                return self._apart(self.index(value), divisor)[0]
             case Mod(value, divisor):
-                return self._divided(self.index(value), divisor)[1]
+                return self._apart(self.index(value), divisor)[1]
             case Name(name):
                 return var(name)
             case Read():
                 raise AssertionError("statements with data-dependent indices are left alone")
 
-    def _divided(self, value: Index, divisor: int) -> tuple[Index, Index]:
+    def _apart(self, value: Index, divisor: int) -> tuple[Index, Index]:
         """Return quotient and remainder."""
         quotient, remainder = value // divisor, value % divisor
         match remainder.atoms:
-            case (Mod(rest, _),) if ends := rest.bounds(self.ranges):
+            case (Mod(rest, _),) if ends := (rest := _least(rest, divisor)).bounds(self.ranges):
                 low, high = (end // divisor for end in ends)
                 if low == high:
                     return (value - rest) // divisor + low, rest - low * divisor
@@ -220,7 +283,7 @@ def _once(name: str, size: int, pieces: tuple[_Piece, ...]) -> Lemma:
     for number, piece in enumerate(pieces):
         here, there = piece.holds(name), piece.marked("'").holds(name)
         apart = " ".join(f"(distinct |{v}| |{v}'|)" for v in piece.sizes)
-        wrong.append(f"(and {here} {there} (or {apart}))")
+        wrong.append(f"(and {here} {there} (or false {apart}))")
         wrong.append(f"(and {here} (not {among}))")
         wrong += [f"(and {here} {other.holds(name)})" for other in pieces[:number]]
         found.append(piece.reached(name))

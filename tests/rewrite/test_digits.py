@@ -64,8 +64,24 @@ def _of_one(value: str, size: int, more: int = 64) -> str:
         ("A[i // 2 // 4]", 16, ["C[8*i_1 + 2*i_2 + i_3] = A[i_1]"]),
         ("A[(i + 4) // 4]", 8, ["C[4*i_1 + i_2] = A[i_1 + 1]"]),
         ("A[(i + 1) // 2]", 8, ["C[2*i_1 + i_2] = A[i_1 + (i_2 + 1) // 2]"]),
-        ("A[i // 4]", 11, ["C[4*i_1 + i_2] = A[i_1]", "C[i_rest + 8] = A[2]"]),
+        ("A[i // 4]", 11, ["C[4*i_1 + i_2] = A[i_1]", "C[i_from_8 + 8] = A[2]"]),
         ("s32(i // 4) + A[i]", 8, ["C[4*i_1 + i_2] = s32(i_1) + A[4*i_1 + i_2]"]),
+        ("A[i // 4]", 9, ["C[4*i_1 + i_2] = A[i_1]", "C[8] = A[2]"]),
+        ("A[(i + 1) % 8]", 8, ["C[i_from_0] = A[i_from_0 + 1]", "C[7] = A[0]"]),
+        (
+            "A[(3 - i) % 8]",
+            8,
+            ["C[i_from_0] = A[-i_from_0 + 3]", "C[i_from_4 + 4] = A[-i_from_4 + 7]"],
+        ),
+        (
+            "A[(i + 7) % 8] + A[(i + 1) % 8]",
+            8,
+            [
+                "C[0] = A[7] + A[1]",
+                "C[i_from_1 + 1] = A[i_from_1] + A[i_from_1 + 2]",
+                "C[7] = A[6] + A[0]",
+            ],
+        ),
     ],
 )
 def test_what_becomes_of_a_variable(value: str, size: int, statements: list[str]) -> None:
@@ -73,8 +89,23 @@ def test_what_becomes_of_a_variable(value: str, size: int, statements: list[str]
 
 
 @pytest.mark.parametrize("value", ["A[i]", "A[i // 16]", "A[i % 8]"])
-def test_where_nothing_is_divided_nothing_is_changed(value: str) -> None:
+def test_where_nothing_is_apart_nothing_is_changed(value: str) -> None:
     assert not _offered(_of_one(value, 8))
+
+
+def test_windows_that_wrap_around_do_so_at_the_ends() -> None:
+    text = """kernel k {
+      in A : s32[20]
+      in W : s32[3]
+      out C : s32[20]
+      for i in 0..20 for k in 0..3
+      C[i] += A[(i + k + 19) % 20] * W[k]
+    }"""
+    assert _statements(text) == [
+        "C[0] += A[(k + 19) % 20] * W[k]",
+        "C[i_from_1 + 1] += A[i_from_1 + k] * W[k]",
+        "C[19] += A[(k + 18) % 20] * W[k]",
+    ]
 
 
 def test_an_iteration_without_a_trace_is_kept() -> None:
@@ -90,14 +121,18 @@ def test_an_iteration_without_a_trace_is_kept() -> None:
 @st.composite
 def _indices(draw: st.DrawFn, depth: int = 3) -> str:
     if not depth or draw(st.booleans()):
-        return draw(st.sampled_from(["i", "j", "3*i + j", "2*j + 1", "i + 2", "6*i"]))
+        return draw(
+            st.sampled_from(
+                ["i", "j", "3*i + j", "2*j + 1", "i + 2", "6*i", "i + 40 - 2*j", "41 - i"]
+            )
+        )
     inner = draw(_indices(depth - 1))
     divided = f"({inner}) {draw(st.sampled_from(['//', '%']))} {draw(st.integers(1, 12))}"
     return divided if draw(st.booleans()) else f"{divided} + ({draw(_indices(depth - 1))})"
 
 
 @given(_indices(), _indices(), st.integers(1, 30), st.integers(1, 9))
-def test_whatever_is_divided_is_the_same(left: str, right: str, rows: int, columns: int) -> None:
+def test_whatever_is_apart_is_the_same(left: str, right: str, rows: int, columns: int) -> None:
     _offered(f"""kernel k {{
       in A : s32[1000]
       out C : s32[{rows}, {columns}]
@@ -107,23 +142,25 @@ def test_whatever_is_divided_is_the_same(left: str, right: str, rows: int, colum
 
 
 def test_the_solver_finds_an_index_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = digits._Simple._divided
+    right = digits._Simple._apart
 
     def wrong(self: digits._Simple, value: Index, divisor: int) -> tuple[Index, Index]:
         quotient, remainder = right(self, value, divisor)
         return quotient, remainder if remainder.constant is not None else remainder * 2
 
-    monkeypatch.setattr(digits._Simple, "_divided", wrong)
+    monkeypatch.setattr(digits._Simple, "_apart", wrong)
     (refused,) = rewritings(kernel_of(KRONECKER), 0, RULE).refused
     assert refused.text.startswith("split-variables: 'where i = 4*i_1 + i_2 and j = 5*j_1 + j_2")
 
 
 def test_pieces_that_leave_values_out_or_overlap_are_found() -> None:
-    whole = digits._pieces(kernel_of(KRONECKER), "i", 11, (4,), ())
+    whole = digits._digits(kernel_of(KRONECKER), "i", 11, (4,), ())
     assert prove_once(digits._once("i", 11, whole)).verdict == "proved"
     assert prove_once(digits._once("i", 12, whole)).verdict != "proved"
     assert prove_once(digits._once("i", 10, whole)).verdict != "proved"
-    assert prove_once(digits._once("i", 11, (*whole, whole[1].marked("_again")))).verdict != "proved"
+    assert (
+        prove_once(digits._once("i", 11, (*whole, whole[1].marked("_again")))).verdict != "proved"
+    )
 
 
 def test_vectors_compute_what_had_an_element_at_a_time() -> None:

@@ -43,7 +43,8 @@ class Contest:
     ``single`` if each of them does one iteration.  ``estimate`` and ``busy`` are those of the best,
     which is ``start`` as long as ``best`` is None.  Where it is ``forced``, the statement as it is
     written is no choice; where it is ``using``, what it becomes uses the instruction that is asked
-    for.  ``lighter`` permits what takes no less time, but works less.
+    for.  ``lighter`` permits what takes no less time, but works less.  ``reached`` had a chance
+    before their mappings were known.
     """
 
     start: Candidate
@@ -56,6 +57,7 @@ class Contest:
     lighter: bool = True
     best: Candidate | None = None
     offered: list[tuple[float, float, Candidate]] = field(default_factory=list)
+    reached: list[Candidate] = field(default_factory=list)
 
     def limit(self, candidate: Candidate) -> float:
         """Return the cycles below which a candidate is better."""
@@ -100,18 +102,13 @@ class Contest:
         return cycles < self.limit(candidate) or lighter
 
     @property
-    def second(self) -> Candidate | None:
-        """The best that the same rules give in another way, if it does not take much longer.
+    def alike(self) -> tuple[Candidate, ...]:
+        """The best candidate, and all others that the same rules give in another way.
 
         A statement by itself may like other sizes than in rounds with the ones that follow it.
         """
         if self.best is None:
-            return None
+            return ()
         rules = [one.rule for one in self.best.rewritings]
-        others = [
-            (cycles, number)
-            for number, (cycles, _, one) in enumerate(self.offered)
-            if one is not self.best and [r.rule for r in one.rewritings] == rules
-        ]
-        cycles, number = min(others, default=(self.estimate * FURTHER, -1))
-        return self.offered[number][2] if cycles < self.estimate * FURTHER else self.best
+        others = [c for c in self.reached if [r.rule for r in c.rewritings] == rules]
+        return self.best, *(one for one in others if one is not self.best)

@@ -127,22 +127,31 @@ def compete(
                 choice = first(current.kernel, current.enumerations)
             if not current.rewritings:
                 return Competed(kernel, enumerations, choice, (), current.refused)
-    if choice is not None and _in_rounds(choice):
-        # Each was rewritten by itself; rounds that fit a nearer cache may want other sizes.
-        rewriter.second = True
+    if choice is None:
+        return current
+    # Each was rewritten by itself; in rounds with others there is less to do at once.
+    for rewriter.rounds in _rounds(choice):
         other = _rewritten(before, rewriter, None, _limits(before, written, symbols))
         if other.rewritings != current.rewritings:
             found = first(other.kernel, other.enumerations)
             if found is not None and found.estimate.is_below(choice.estimate):
                 current, choice = other, found
+                break
     return Competed(
         current.kernel, current.enumerations, choice, current.rewritings, current.refused
     )
 
 
-def _in_rounds(choice: Choice) -> bool:
-    """Return whether statements share an outermost loop."""
-    return any(choice.schedule.companions(n) for n in range(len(choice.schedule.statements)))
+def _rounds(choice: Choice) -> tuple[dict[str, int], ...]:
+    """Return the variables of outermost loops that statements share, with iterations of a round:
+    one, and those of the choice.
+    """
+    schedule = choice.schedule
+    shared = [n for first, others in schedule.rounds.items() for n in (first, *others)]
+    outermost = [schedule.statements[n].levels[0] for n in shared]
+    chosen = {level.variable: level.step for level in outermost}
+    alone = dict.fromkeys(chosen, 1)
+    return tuple(one for one in (alone, chosen) if one and (one is alone or one != alone))
 
 
 def _with_notes(fault: NoMappingError, refused: Sequence[str]) -> NoMappingError:

@@ -1,13 +1,13 @@
 """What statements cost, ever more exactly, from a floor that enumerates nothing to the estimate."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, prod
 from typing import TypeAlias
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import weights
-from isamap.ir.index import Index
+from isamap.ir.index import Index, const
 from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.ranges import Interval, intervals_before
 from isamap.ir.statements import accesses
@@ -198,6 +198,16 @@ class Costs:
         total = sum(bounds.values())
         return (total, busy) if total < limit else (inf, inf)
 
+    def in_round(self, candidate: Candidate, rounds: Mapping[str, int]) -> float:
+        """Return the estimated cycles of a round, in which some variables have so many iterations.
+
+        What they pass to each other is small then, and latencies that iterations of these variables
+        would hide are not hidden.
+        """
+        kernel = candidate.kernel
+        weight, short = weights(kernel), _shortened(kernel, rounds)
+        return sum(weight[n] * self._estimate_of(short, n)[0] for n in candidate.group)
+
     def _estimate_of(self, kernel: Kernel, number: int) -> tuple[float, float]:
         """Return the estimate of one of the statements that look alike."""
         key = likeness(kernel, number)
@@ -212,6 +222,30 @@ class Costs:
             )
             self._estimates[key] = least_estimate(tried)
         return self._estimates[key]
+
+
+def _shortened(kernel: Kernel, rounds: Mapping[str, int]) -> Kernel:
+    """Return a kernel with fewer iterations of some variables, and of what reads their results.
+
+    What they write has as many elements then, so that no others are to be filled with anything.
+    """
+    shapes = {b.name: b.shape for b in kernel.buffers}
+    statements = []
+    for own in kernel.statements:
+        sizes = {v.name: v.extent for v in own.variables}
+        short = {name: const(size) for name, size in rounds.items() if name in sizes}
+        for access in accesses(own.value):
+            for index, size in zip(access.indices, shapes[access.buffer], strict=True):
+                if index.name in sizes:
+                    short.setdefault(index.name, size)
+        short = {v: e for v, e in short.items() if (e.constant or inf) < (sizes[v].constant or inf)}
+        name, indices = own.target.buffer, own.target.indices
+        pairs = zip(indices, shapes[name], strict=True)
+        shapes[name] = tuple(short.get(index.name or "", size) for index, size in pairs)
+        variables = tuple(replace(v, extent=short.get(v.name, v.extent)) for v in own.variables)
+        statements.append(replace(own, variables=variables))
+    buffers = tuple(replace(b, shape=shapes[b.name]) for b in kernel.buffers)
+    return replace(kernel, statements=tuple(statements), buffers=buffers)
 
 
 def least_estimate(tried: Sequence[Alternative]) -> tuple[float, float]:

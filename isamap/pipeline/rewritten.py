@@ -6,7 +6,7 @@ enumerating anything; then their mappings by a closed form; and only the best fe
 scheduled and lowered, as far as it is open whether they are better.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -69,12 +69,16 @@ def _by_turns(ranked: Sequence[tuple[float, Candidate]]) -> list[tuple[float, Ca
 
 @dataclass(slots=True)
 class Rewriter:
-    """Looks for better kernels; with ``second`` for the best of another way that is close."""
+    """Looks for better kernels.
+
+    With ``rounds``, of the ways of the rules that are best for a statement it takes the one that is
+    best where these variables have so many iterations.
+    """
 
     costs: Costs
     chosen: Sequence[str] | None = None
     lighter: bool = True
-    second: bool = False
+    rounds: Mapping[str, int] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     _rules: tuple[Named, ...] | None = None
 
@@ -125,7 +129,13 @@ class Rewriter:
         for _ in range(LONGEST):
             frontier = list(self._reached(frontier, contest, seen))
             self._compete(frontier, contest)
-        return contest.second if self.second else contest.best
+        return self._in_round(contest) if self.rounds else contest.best
+
+    def _in_round(self, contest: Contest) -> Candidate | None:
+        """Return the way of the best candidate's rules that is best in a round."""
+        cycles = {n: self.costs.in_round(one, self.rounds) for n, one in enumerate(contest.alike)}
+        ordered = sorted(cycles, key=cycles.__getitem__)
+        return next((one for n in ordered if self._proved(one := contest.alike[n])), contest.best)
 
     def _compete(self, reached: Sequence[Candidate], contest: Contest) -> None:
         """Let candidates compete with the best so far."""
@@ -139,6 +149,7 @@ class Rewriter:
         ]
         if not within:
             return
+        contest.reached += [candidate for _, candidate in within]
         within.sort(key=lambda item: item[0])
         # The closed form may know too little of the statement as it is.
         quickly = self.costs.quick(contest.start, inf, inf)

@@ -323,3 +323,19 @@ def test_statements_in_rounds_may_be_rewritten_in_another_way_than_each_by_itsel
     assert both.result.schedule.companions(0)
     notes = [report.result.rewritings[0].note.split(" of ")[0] for report in (alone, both)]
     assert notes == ["16 partial results", "64 partial results"]
+
+
+def test_ways_for_rounds_are_those_that_are_best_for_one_row() -> None:
+    """Several registers of partial results: one alone waits for itself, row by row."""
+    kernel = _kernel(
+        "in X : f32[512, 1024]; local S : f32[512]; local V : f32[512]; out Y : f32[512, 1024]",
+        "S[r] += X[r, c]; V[r] += (X[r, c] - S[r]) * (X[r, c] - S[r]); "
+        "Y[r, c] = (X[r, c] - S[r]) * rsqrt(V[r])",
+    )
+    result = make_report(kernel, load_hardware("x86_avx512_zen4"), Options(prove=False)).result
+    assert result.schedule.companions(0)
+    lanes = [
+        int(one.note.split(" ")[0]) for one in result.rewritings if one.rule == "split-reduction"
+    ]
+    assert len(lanes) == 2
+    assert min(lanes) >= 32

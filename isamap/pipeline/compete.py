@@ -20,6 +20,9 @@ from isamap.pipeline.rewritten import Limits, Rewriter
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
 
+NOTED = 0.01
+"""The part of all cycles that other ways must promise to save in rounds to be looked at."""
+
 
 @dataclass(frozen=True, slots=True)
 class Competed:
@@ -132,7 +135,7 @@ def compete(
     # Each was rewritten by itself; in rounds with others there is less to do at once.
     for rewriter.rounds in _rounds(choice):
         other = _rewritten(before, rewriter, None, _limits(before, written, symbols))
-        if other.rewritings != current.rewritings:
+        if rewriter.gained > NOTED * choice.estimate.cycles:
             found = first(other.kernel, other.enumerations)
             if found is not None and found.estimate.is_below(choice.estimate):
                 current, choice = other, found

@@ -8,12 +8,13 @@ scheduled and lowered, as far as it is open whether they are better.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, prod
 
 from isamap.ir.nodes import Kernel, Statement
 from isamap.pipeline.candidates import LONGEST, WORTH, Candidate, Contest
 from isamap.pipeline.costs import FASTER, Costs
 from isamap.pipeline.offered import statements
+from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.rewrite.apply import judge
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.rules import FINAL, SHAPED, UNMAPPED, WHOLE, Named, rules_for
@@ -72,13 +73,15 @@ class Rewriter:
     """Looks for better kernels.
 
     With ``rounds``, of the ways of the rules that are best for a statement it takes the one that is
-    best where these variables have so many iterations.
+    best where these variables have so many iterations; ``gained`` are the cycles of all rounds that
+    are estimated to be saved by that.
     """
 
     costs: Costs
     chosen: Sequence[str] | None = None
     lighter: bool = True
     rounds: Mapping[str, int] = field(default_factory=dict)
+    gained: float = 0.0
     refused: list[str] = field(default_factory=list)
     _rules: tuple[Named, ...] | None = None
 
@@ -95,6 +98,7 @@ class Rewriter:
         look at.  What is ``demanded`` uses the instruction that is asked for.
         """
         applied: list[Rewriting] = []
+        self.gained = 0.0
         # From the last to the first, so that the numbers of those before stay what they are.
         for number in sorted(only, reverse=True):
             best = self._best(kernel, number, limits[number], demanded)
@@ -134,8 +138,17 @@ class Rewriter:
     def _in_round(self, contest: Contest) -> Candidate | None:
         """Return the way of the best candidate's rules that is best in a round."""
         cycles = {n: self.costs.in_round(one, self.rounds) for n, one in enumerate(contest.alike)}
-        ordered = sorted(cycles, key=cycles.__getitem__)
-        return next((one for n in ordered if self._proved(one := contest.alike[n])), contest.best)
+        for n in sorted(cycles, key=cycles.__getitem__):
+            if self._proved(contest.alike[n]):
+                (own,) = contest.start.statements
+                trips = prod(
+                    (v.extent.constant or TYPICAL_SIZE) / self.rounds[v.name]
+                    for v in own.variables
+                    if v.name in self.rounds
+                )
+                self.gained += (cycles[0] - cycles[n]) * trips
+                return contest.alike[n]
+        return contest.best
 
     def _compete(self, reached: Sequence[Candidate], contest: Contest) -> None:
         """Let candidates compete with the best so far."""

@@ -165,13 +165,14 @@ class _Gathered:
             self.errors.add(fail("E004", message, span, hint))
         reader = Reader(parsed.places, self.errors, self.limits)
         for definition in parsed.file.definitions:
+            if alone and definition.name.text != self.only:
+                continue
             self._declare(parsed, definition)
             meant = parsed.main and self.only in (None, definition.name.text)
             overrides = self.overrides if meant else {}
             if meant and definition.kind != "instruction":
                 self.extents.update(dict.fromkeys(e.name.text for e in definition.extents))
-            if not alone or definition.name.text == self.only:
-                self._define(reader, definition, overrides)
+            self._define(reader, definition, overrides)
 
     def _define(self, reader: Reader, definition: Definition, overrides: Mapping[str, int]) -> None:
         if definition.kind == "kernel":

@@ -165,10 +165,11 @@ class _Gathered:
             self.errors.add(fail("E004", message, span, hint))
         reader = Reader(parsed.places, self.errors, self.limits)
         for definition in parsed.file.definitions:
-            if alone and definition.name.text != self.only:
+            named = definition.name.text == self.only
+            if alone and not named:
                 continue
             self._declare(parsed, definition)
-            meant = parsed.main and self.only in (None, definition.name.text)
+            meant = named if self.only is not None else parsed.main
             overrides = self.overrides if meant else {}
             if meant and definition.kind != "instruction":
                 self.extents.update(dict.fromkeys(e.name.text for e in definition.extents))

@@ -75,6 +75,16 @@ def test_includes_are_read_once_and_first(tmp_path: Path) -> None:
     assert [k.name for k in load_module(main).kernels] == ["a", "b", "c"]
 
 
+def test_a_kernel_that_is_named_takes_sizes_wherever_it_lies(tmp_path: Path) -> None:
+    sized = "kernel {}(N = 4) {{ out Y : f32[N]\n  Y[i] = 1\n}}\n"
+    (tmp_path / "a.ir").write_text(sized.format("a"))
+    main = tmp_path / "main.ir"
+    main.write_text('include "a.ir"\n' + sized.format("b"))
+    for name in ("a", "b"):
+        (kernel,) = load_module(main, overrides={"N": 7}, only=name).kernels
+        assert [extent.value for extent in kernel.extents] == [7]
+
+
 def test_an_error_in_an_included_file_is_placed_there(tmp_path: Path) -> None:
     (tmp_path / "a.ir").write_text("kernel a { out Y : f32[4]\n  Y[i] = Z[i]\n}\n")
     main = tmp_path / "main.ir"

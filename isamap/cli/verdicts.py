@@ -21,7 +21,8 @@ def short_text(certificate: Certificate) -> str:
     check = certificate.field
     match check.verdict:
         case "agrees":
-            told += "; kernel and code agree modulo 2^61 - 1"
+            where = "modulo 2^61 - 1" if certificate.field.field_runs else "in the declared types"
+            told += f"; kernel and code agree {where}"
         case "differs":
             told += f"; kernel and code differ: {check.text}"
         case "not run":
@@ -39,15 +40,19 @@ def field_text(check: FieldCheck) -> str:
         return f"not run: {check.text}"
     if check.verdict == "differs":
         return f"kernel and code differ: {check.text}"
-    text = f"kernel and code agree in {_count(check.field_runs, 'run')} modulo 2^61 - 1"
-    if check.exact_runs:
-        text += f" and {check.exact_runs} in the declared types"
+    if check.field_runs:
+        made = f"{_count(check.field_runs, 'run')} modulo 2^61 - 1"
+        made += f" and {check.exact_runs} in the declared types" if check.exact_runs else ""
+    else:
+        made = f"{_count(check.exact_runs, 'run')} in the declared types"
+    text = f"kernel and code agree in {made}"
     sizes = [", ".join(f"{n}={v}" for n, v in chosen) for chosen in check.sizes if chosen]
     if sizes:
         text += f", at {'; '.join(sizes)}"
     if check.text:
         text += f" ({check.text})"
-    return f"{text}; chance of an error below {check.probability:.0e}"
+    missed = f"; chance of an error below {check.probability:.0e}" if check.field_runs else ""
+    return text + missed
 
 
 def _count(number: int, noun: str) -> str:

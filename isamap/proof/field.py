@@ -128,7 +128,12 @@ def field_check(
             return FieldCheck(
                 "differs", MERSENNE, seeds, told, runs.in_field, runs.exact, 1.0, text
             )
+    if not runs.in_field and not runs.exact:
+        text = "indices that the kernel computes lie outside with all inputs that were tried"
+        return FieldCheck("not run", MERSENNE, seeds, (), 0, 0, 1.0, text)
     told_too = []
+    if runs.computes_indices:
+        told_too.append("indices are computed, which have no meaning modulo a prime")
     if runs.fractions:
         told_too.append("rounded constants are read as the fractions that they stand for")
     if any(b.dtype.kind == "bool" for b in inputs_of(kernel)):
@@ -247,10 +252,15 @@ class _Runs:
         arithmetic = _arithmetic(kernel, self.fractions)
         self.arithmetic = arithmetic if until is None else Timed(arithmetic, until)
         self.until = until
+        self.computes_indices = bool(
+            _read_as_index(kernel) & {s.target.buffer for s in kernel.statements}
+        )
         self.types = {b.name: b.dtype for b in kernel.buffers}
 
     def compare(self, symbols: dict[str, int], seeds: Sequence[int]) -> str:
         """Return where the two differ at these sizes, or nothing."""
+        if self.computes_indices:  # what they are in the field is no place
+            return self._declared(symbols, seeds)
         missed = 1.0
         for seed in seeds:
             arrays = _elements(self.kernel, symbols, seed)

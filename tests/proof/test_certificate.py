@@ -468,3 +468,17 @@ def test_indices_that_arrays_hold_are_assumed_to_be_in_bounds() -> None:
     shifted = proved(text.replace("I[n]", "I[n] + 1"), "x86_avx2")
     assert shifted.verdict == "proved"
     assert not any(claim.verdict == "refuted" for claim in shifted.claims)
+
+
+def test_indices_that_are_computed_are_places_in_the_declared_types_only() -> None:
+    text = """kernel k {
+      in D : s32[4]  in X : s32[40]  local C : s32[4]  out Y : s32[4]
+      C[i] = max(min(D[i], 30), 0) + START
+      Y[i] = X[C[i]]
+    }"""
+    found = proved(text.replace("START", "9"), "portable_c").field
+    assert (found.verdict, found.field_runs) == ("agrees", 0)
+    assert found.exact_runs > 0
+    outside = proved(text.replace("START", "40"), "portable_c").field
+    assert outside.verdict == "not run"
+    assert outside.text.startswith("indices that the kernel computes lie outside")

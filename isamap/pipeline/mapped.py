@@ -19,7 +19,7 @@ from isamap.lower.choose import Choice
 from isamap.lower.cost import estimate
 from isamap.lower.grouping import group_reasons
 from isamap.lower.ordered import as_ordered
-from isamap.mapping.find import enumerate_preferred, enumerate_with
+from isamap.mapping.find import enumerate_preferred, enumerate_statement, enumerate_with
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles.needles import needles
 from isamap.mapping.reasons import reasons
@@ -145,6 +145,10 @@ def _unused(kernel: Kernel, hardware: Accelerator, instruction: str) -> NoMappin
         notes += [f"{name}: {reason}" for reason in dict.fromkeys(reasons_)]
         if found.mappings:
             notes.append(f"{name}: {instruction} matches, but no code can be made for it")
+        elif (last := _after(kernel, hardware, number, instruction)) is not None:
+            part = " + " not in instruction
+            how = "it computes what goes into" if part else "so are mappings told that are to"
+            notes.append(f"{name}: {how} {last}: ask for that, with --instruction {last}")
     quoted = f"'{instruction}'" if " " in instruction else instruction
     text = f"{instruction} computes no statement of kernel '{kernel.name}' on '{hardware.name}'"
     return NoMappingError(
@@ -159,6 +163,17 @@ def _unused(kernel: Kernel, hardware: Accelerator, instruction: str) -> NoMappin
             )
         ]
     )
+
+
+def _after(kernel: Kernel, hardware: Accelerator, number: int, instruction: str) -> str | None:
+    """Return the instruction that a mapping of a statement is to, where one that is asked for, or
+    such a sequence, computes what that takes.
+    """
+    sequences = Sequences(kernel, hardware)
+    for mapping in enumerate_statement(kernel, number, needles(hardware)).mappings:
+        if instruction in (sequences.name(mapping), *sequences.by(mapping)):
+            return mapping.matching.needle.name
+    return None
 
 
 def _statements(

@@ -135,6 +135,23 @@ def test_one_that_computes_nothing_is_an_error(lanes: Accelerator) -> None:
     assert any("S: mac_s32: " in note and "s32" in note for note in notes)
 
 
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("vcvt_bf16", "it computes what goes into"),
+        ("vcvt_bf16 + vstore_ymm_bf16", "so are mappings told that are to"),
+    ],
+)
+def test_one_that_computes_an_operand_names_the_one_to_ask_for(name: str, how: str) -> None:
+    kernel = _kernel("kernel k(N = 64) { in A : f32[N] out Y : bf16[N] Y[i] = bf16(A[i]) }")
+    with pytest.raises(NoMappingError) as caught:
+        _names(kernel, load_hardware("x86_avx512"), name)
+    told = [note.message for note in caught.value.diagnostics[0].notes]
+    ask = "--instruction vstore_ymm_bf16"
+    assert f"Y: {how} vstore_ymm_bf16: ask for that, with {ask}" in told
+    assert _names(kernel, load_hardware("x86_avx512"), "vstore_ymm_bf16") == ["vstore_ymm_bf16"]
+
+
 @pytest.mark.parametrize("name", ["mmb", "mma + addd"])
 def test_one_that_there_is_not_is_an_error(lanes: Accelerator, name: str) -> None:
     with pytest.raises(ArgumentsError) as caught:

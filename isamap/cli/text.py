@@ -54,8 +54,8 @@ def rewriting_lines(before: Statement, rewriting: Rewriting) -> list[str]:
     """Return what was rewritten, how, and what was proved for it."""
     lines = wrap(f"rewritten by {rewriting.rule}: {print_statement(before).strip()}", "", "    ")
     lines += wrap(rewriting.note, "  ", "    ")
-    claims = "; ".join(dict.fromkeys(lemma.claim for lemma in rewriting.lemmas))
-    lines += wrap(f"proved: {claims}", "  ", "    ")
+    if claims := "; ".join(dict.fromkeys(lemma.claim for lemma in rewriting.lemmas)):
+        lines += wrap(f"proved: {claims}", "  ", "    ")
     return lines
 
 

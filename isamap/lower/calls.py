@@ -14,6 +14,7 @@ from isamap.lower.position import Position
 from isamap.lower.results import Results
 from isamap.lower.statement import RootInput, StatementLowering
 from isamap.mapping.fragments.steps import FromMemory, Step
+from isamap.mapping.tiles.counted import counted_axes
 from isamap.mapping.tiles.shared import brought
 from isamap.schedule.treatment import inputs
 
@@ -219,10 +220,12 @@ class Block:
             operands.append((target, result))
             if needle.tied is not None and needle.tied != target:
                 operands.append((needle.tied, result))
+        counts = self._counts(here, partial)
         bound = {e.name for e in needle.entry.instruction.extents if e.value is None}
         for extent in needle.entry.instruction.extents:
             if extent.name in bound and extent.name not in symbols:
-                symbols[extent.name] = const(extent.range[1] - 1 if extent.range else 0)
+                most = const(extent.range[1] - 1 if extent.range else 0)
+                symbols[extent.name] = counts.get(extent.name, most)
         emitter.nodes += staged[:-1]
         emitter.nodes.append(Call(needle.name, tuple(operands), tuple(sorted(symbols.items()))))
         emitter.nodes += staged[-1:]
@@ -233,6 +236,19 @@ class Block:
         """Return in how many places what is made for an operand lies in turn."""
         own = [n for n, (name, _) in enumerate(inputs(self.at.mapping)) if name == operand]
         return max((self.at.schedule.places(n) for n in own), default=1)
+
+    def _counts(self, here: Position, partial: frozenset[str]) -> dict[str, Index]:
+        """Return how far the instruction goes along the axes that its extents end."""
+        counts: dict[str, Index] = {}
+        for name, own in counted_axes(self.at.mapping).values():
+            count = const(1)
+            for digit in own:
+                variable = digit.form.name
+                assert variable is not None
+                cut = variable in partial
+                count *= here.live[variable] if cut else const(digit.extent)
+            counts[name] = count
+        return counts
 
     def _symbols(self, made: RootInput, operand: str, here: Position) -> dict[str, Index]:
         if made.fit is None:

@@ -13,6 +13,7 @@ from isamap.mapping.fragments.layout import PackedLayout, PlacedDigit
 from isamap.mapping.laws.positions import digits, levelled, piece_digits
 from isamap.mapping.matching import Axis, Mapping, Matching, Needle
 from isamap.mapping.needles.needles import operand_accesses
+from isamap.mapping.tiles.counted import counted_axes
 from isamap.mapping.tiles.cut_digits import cut_digits
 from isamap.mapping.tiles.joined import joins
 from isamap.mapping.tiles.shared import brought, gathered, places_of
@@ -109,23 +110,22 @@ def filled_dims(mapping: Mapping, operand: str) -> frozenset[int]:
     """Return the dimensions whose dead elements would reach owned results.
 
     Those are the dimensions on axes that the target does not see: a dead element on an axis of the
-    target only touches results that nobody owns.  Of an operand that is read at several places
-    they are those of all places.
+    target only touches results that nobody owns.  Nor does one matter that lies where the
+    instruction is told to end.  Of an operand that is read at several places they are those of all
+    places.
     """
     matching = mapping.matching
-    found = (
-        _filled_at(matching.needle, needle_access(matching, n))
-        for n in places_of(matching, operand)
-    )
+    found = (_filled_at(mapping, needle_access(matching, n)) for n in places_of(matching, operand))
     return frozenset[int]().union(*found)
 
 
-def _filled_at(needle: Needle, access: Access) -> frozenset[int]:
+def _filled_at(mapping: Mapping, access: Access) -> frozenset[int]:
+    needle = mapping.matching.needle
     target, own = needle.target.indices, access.indices
     if levelled(needle) or any(index.name is None for index in (*target, *own)):
         return _filled(needle, target, own)
-    owned = {index.name for index in target}
-    return frozenset(d for d, index in enumerate(own) if index.name not in owned)
+    ended = {index.name for index in target} | counted_axes(mapping).keys()
+    return frozenset(d for d, index in enumerate(own) if index.name not in ended)
 
 
 def _filled(needle: Needle, target: tuple[Index, ...], own: tuple[Index, ...]) -> frozenset[int]:

@@ -7,7 +7,8 @@ from isamap.ir.printer import print_expr
 from isamap.mapping.fragments.fit import fit_or_why
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.produce import Producers
-from isamap.mapping.fragments.producer import Producer, access_of
+from isamap.mapping.fragments.producer import Kind, Producer, access_of
+from isamap.mapping.fragments.producer import kind_of as fragment_kind
 from isamap.mapping.needles.pattern import bindings
 
 DEPTH = 4
@@ -34,24 +35,16 @@ def missing(
     or the nearest one and why it does not take the elements as they lie.
     """
     kind = kind_of(wanted)
-    makers = producers.making(wanted)
-    if not makers:
+    if not producers.making(wanted):
         return f"no instruction writes {kind} in {wanted.storage}; {_needed(expr, kind, wanted)}"
-    found: list[tuple[int, str, str]] = []
-    for maker in makers:
-        if isinstance(expr, Op) and _only_loads(producers, maker):
-            continue  # What is still to be computed is neither in memory nor a constant.
-        for bound in bindings(maker.value, expr):
-            if (why := _fails(producers, maker, bound, wanted, references, depth)) is not None:
-                found.append((*why, maker.entry.name))
+    found = _obstacles(producers, expr, wanted, references, depth, frozenset())
     if not found:
         verb = "loads" if isinstance(expr, Access | Literal) else "computes"
         return (
             f"no instruction that writes {kind} in {wanted.storage} {verb} {print_expr(expr)}; "
             f"{_needed(expr, kind, wanted)}"
         )
-    # Movements that reach memory come nearest.
-    nearest = min(found)
+    nearest = min(found)  # movements that reach memory come nearest
     others = sorted({name for _, _, name in found} - {nearest[2]})
     # What takes something of another kind tells nothing of what would do.
     lacking = f"; {_needed(expr, kind, wanted)}" if nearest[0] >= _OTHER_KIND else ""
@@ -59,6 +52,56 @@ def missing(
         return nearest[1] + lacking
     shown = ", ".join(others[:OTHERS]) + (", ..." if len(others) > OTHERS else "")
     return f"{nearest[1]}; nor does {shown} bring it there{lacking}"
+
+
+def _obstacles(
+    producers: Producers,
+    expr: Expr,
+    wanted: Fragment,
+    references: Mapping[Access, Reference],
+    depth: int,
+    visited: frozenset[Kind],
+) -> list[tuple[int, str, str]]:
+    """Return how far each producer that may make a fragment is from it, why, and its name.
+
+    What is only moved has to be computed first: of an operation those movements tell something
+    that begin where something computes it.  ``visited`` are the kinds of fragment from which this
+    same expression is moved already.
+    """
+    found: list[tuple[int, str, str]] = []
+    kind = fragment_kind(wanted)
+    if kind in visited:
+        return found
+    for maker in producers.making(wanted):
+        moves = isinstance(maker.value, Access)
+        if moves and isinstance(expr, Op):
+            found += _moved(producers, maker, expr, wanted, references, depth, visited | {kind})
+            continue
+        for bound in bindings(maker.value, expr):
+            if (why := _fails(producers, maker, bound, wanted, references, depth)) is not None:
+                found.append((*why, maker.entry.name))
+    return found
+
+
+def _moved(
+    producers: Producers,
+    mover: Producer,
+    expr: Op,
+    wanted: Fragment,
+    references: Mapping[Access, Reference],
+    depth: int,
+    visited: frozenset[Kind],
+) -> list[tuple[int, str, str]]:
+    """Return the obstacle to computing an operation where a movement would take it from."""
+    assert isinstance(mover.value, Access)
+    if not depth or _only_loads(producers, mover):
+        return []  # What is still to be computed is neither in memory nor a constant.
+    operand = mover.entry.instruction.operand(mover.value.buffer)
+    inner = producers.operand_fragment(mover, operand, mover.value, wanted, expr)
+    if inner is None:
+        return []
+    found = _obstacles(producers, expr, inner, references, depth - 1, visited)
+    return [(*min(found)[:2], mover.entry.name)] if found else []
 
 
 def _only_loads(producers: Producers, maker: Producer) -> bool:
@@ -83,6 +126,12 @@ def _needed(expr: Expr, kind: str, wanted: Fragment) -> str:
             return f"missing is one that sets {kind} in {wanted.storage} to {expr.text}"
         case _:
             return f"missing is one that leaves it as {kind} in {wanted.storage}"
+
+
+def _lost(producers: Producers, maker: Producer, wanted: Fragment) -> Literal | None:
+    """Return what dead elements of a fragment must hold where a producer does not leave it."""
+    dead = any(wanted.has_dead(d) for d in wanted.filled)
+    return wanted.filler if dead and producers.filler(maker, wanted) is None else None
 
 
 def _fails(
@@ -117,6 +166,9 @@ def _fails(
             access = access_of(maker.value, name)
             inner = producers.operand_fragment(maker, operand, access, wanted, expr)
             if inner is None:
+                if (filler := _lost(producers, maker, wanted)) is not None:
+                    unused = "elements that are not in use"
+                    return 3, f"{entry.name} does not leave {filler.text} in {unused}"
                 return 3, f"{entry.name} takes another shape as {name}"
             if depth and producers.make(expr, inner, references) is None:
                 return 1, missing(producers, expr, inner, references, depth - 1)

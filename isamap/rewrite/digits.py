@@ -1,17 +1,18 @@
 """The rule that gives the digits of a variable variables of their own."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from itertools import product as combinations
 from math import gcd, prod
 
-from isamap.ir.index import Atom, Div, Index, Mod, Name, Read, const, product, total, var
-from isamap.ir.nodes import Access, Coordinate, Expr, Kernel, Literal, Op, Reduce
+from isamap.ir.index import Div, Index, Mod, Name, const, total, var
+from isamap.ir.nodes import Access, Kernel
 from isamap.ir.smt import term
 from isamap.ir.statements import read_indices, substitute_expr
 from isamap.rewrite.build import Draft, extents, fresh, replaced
 from isamap.rewrite.rule import Rewriting
+from isamap.rewrite.simple import Simple, least_alike
 from isamap.solver.lemma import Lemma
 
 NAME = "split-variables"
@@ -59,7 +60,7 @@ def split_variables(kernel: Kernel, number: int) -> Iterator[Rewriting]:
         for piece in chosen:
             ranges |= piece.sizes
         places = {name: piece.place for name, piece in zip(pieces, chosen, strict=True)}
-        simple = _Simple({v: (0, size - 1) for v, size in ranges.items()})
+        simple = Simple({v: (0, size - 1) for v, size in ranges.items()})
         target = simple.expr(substitute_expr(statement.target, places))
         value = simple.expr(substitute_expr(statement.value, places))
         now = [i for part in (target, value) for i in read_indices(part)]
@@ -105,7 +106,7 @@ def _turns(indices: Iterable[Index], name: str, sizes: Mapping[str, int]) -> tup
     others = {v: (0, size - 1) for v, size in sizes.items() if v != name}
     found: set[int] = set()
     for value, divisor in (pair for index in indices for pair in _divided(index)):
-        least = _least(value, divisor)
+        least = least_alike(value, divisor)
         factor = least.coefficient(name).constant
         rest = (least - var(name) * (factor or 0)).bounds(others)
         if not factor or rest is None:
@@ -135,12 +136,6 @@ def _divided(index: Index) -> Iterator[tuple[Index, int]]:
         if isinstance(atom, Div | Mod):
             yield from _divided(atom.value)
             yield atom.value, atom.divisor
-
-
-def _least(value: Index, divisor: int) -> Index:
-    """Return an index with the same remainder whose factors are as near to 0 as can be."""
-    large = [m for m, factor in value.terms if m and 2 * factor > divisor]
-    return value - Index(tuple((m, divisor) for m in large))
 
 
 def _parts(index: Index, name: str) -> Iterator[tuple[int, int]]:
@@ -206,53 +201,6 @@ def _between(kernel: Kernel, name: str, start: int, end: int, taken: Iterable[st
         return _Piece(const(start), {})
     own = fresh(kernel, f"{name}_from_{start}", taken)
     return _Piece(var(own) + start, {own: end - start})
-
-
-@dataclass(frozen=True, slots=True)
-class _Simple:
-    """Simplifies quotients and remainders by the ends that ``ranges`` gives each variable."""
-
-    ranges: Mapping[str, tuple[int, int]]
-
-    def expr(self, expr: Expr) -> Expr:
-        """Return an expression with simplified indices."""
-        match expr:
-            case Access(_, indices):
-                return replace(expr, indices=tuple(map(self.index, indices)))
-            case Coordinate(index):
-                return replace(expr, index=self.index(index))
-            case Op(_, args):
-                return replace(expr, args=tuple(map(self.expr, args)))
-            case Reduce(_, _, body):
-                return replace(expr, body=self.expr(body))
-            case Literal():
-                return expr
-
-    def index(self, index: Index) -> Index:
-        """Return an index of the same values."""
-        terms = ((monomial, const(factor)) for monomial, factor in index.terms)
-        return total(product([factor, *map(self._atom, atoms)]) for atoms, factor in terms)
-
-    def _atom(self, atom: Atom) -> Index:
-        match atom:
-            case Div(value, divisor):
-                return self._apart(self.index(value), divisor)[0]
-            case Mod(value, divisor):
-                return self._apart(self.index(value), divisor)[1]
-            case Name(name):
-                return var(name)
-            case Read():
-                raise AssertionError("statements with data-dependent indices are left alone")
-
-    def _apart(self, value: Index, divisor: int) -> tuple[Index, Index]:
-        """Return quotient and remainder."""
-        quotient, remainder = value // divisor, value % divisor
-        match remainder.atoms:
-            case (Mod(rest, _),) if ends := (rest := _least(rest, divisor)).bounds(self.ranges):
-                low, high = (end // divisor for end in ends)
-                if low == high:
-                    return (value - rest) // divisor + low, rest - low * divisor
-        return quotient, remainder
 
 
 def _same(

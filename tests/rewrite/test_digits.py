@@ -13,6 +13,7 @@ from isamap.rewrite import digits
 from isamap.rewrite.apply import prove_once, rewritings
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.rules import rules_for
+from isamap.rewrite.simple import Simple
 from tests.rewrite.products import assert_equal, assert_valid, kernel_of
 
 RULE = rules_for((), ("split-variables",))
@@ -142,13 +143,13 @@ def test_whatever_is_apart_is_the_same(left: str, right: str, rows: int, columns
 
 
 def test_the_solver_finds_an_index_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = digits._Simple._apart
+    right = Simple._apart
 
-    def wrong(self: digits._Simple, value: Index, divisor: int) -> tuple[Index, Index]:
+    def wrong(self: Simple, value: Index, divisor: int) -> tuple[Index, Index]:
         quotient, remainder = right(self, value, divisor)
         return quotient, remainder if remainder.constant is not None else remainder * 2
 
-    monkeypatch.setattr(digits._Simple, "_apart", wrong)
+    monkeypatch.setattr(Simple, "_apart", wrong)
     (refused,) = rewritings(kernel_of(KRONECKER), 0, RULE).refused
     assert refused.text.startswith("split-variables: 'where i = 4*i_1 + i_2 and j = 5*j_1 + j_2")
 

@@ -21,7 +21,7 @@ def short_text(certificate: Certificate) -> str:
     check = certificate.field
     match check.verdict:
         case "agrees":
-            where = "modulo 2^61 - 1" if certificate.field.field_runs else "in the declared types"
+            where = "modulo 2^61 - 1" if check.field_runs else "in the declared types"
             told += f"; kernel and code agree {where}"
         case "differs":
             told += f"; kernel and code differ: {check.text}"

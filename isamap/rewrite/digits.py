@@ -11,14 +11,18 @@ from isamap.ir.nodes import Access, Kernel
 from isamap.ir.smt import term
 from isamap.ir.statements import read_indices, substitute_expr
 from isamap.rewrite.build import Draft, extents, fresh, replaced
+from isamap.rewrite.laws import laws, may_reorder
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.simple import Simple, least_alike
 from isamap.solver.lemma import Lemma
 
 NAME = "split-variables"
 
-MOST = 4
-"""Pieces of a variable, or of all together, each of which is a statement."""
+FEW = 4
+"""Pieces of a variable, at most."""
+
+MOST = 9
+"""Pieces of all variables together, at most, each of which is a statement."""
 
 
 def split_variables(kernel: Kernel, number: int) -> Iterator[Rewriting]:
@@ -34,8 +38,13 @@ def split_variables(kernel: Kernel, number: int) -> Iterator[Rewriting]:
 
         Y[i_from_0] = X[i_from_0 + 1]
         Y[39] = X[0]
+
+    Digits and pieces of what is reduced come in another order: reductions need that permitted.
     """
     statement = kernel.statements[number]
+    reduces = statement.reduction != "="
+    if reduces and not may_reorder(kernel, statement):
+        return
     sizes = {v: e.constant for v, e in extents(statement).items()}
     indices = [i for part in (statement.target, statement.value) for i in read_indices(part)]
     if None in sizes.values() or any(index.reads for index in indices):
@@ -51,10 +60,11 @@ def split_variables(kernel: Kernel, number: int) -> Iterator[Rewriting]:
             pieces[name] = tuple(
                 _between(kernel, name, start, end, taken) for start, end in pairwise((0, *ends))
             )
-    if not pieces or prod(map(len, pieces.values())) > 2 * MOST + 1:
+    if not pieces or prod(map(len, pieces.values())) > MOST:
         return
     drafts: list[Draft] = []
     lemmas = [_once(name, known[name], own) for name, own in pieces.items()]
+    lemmas += laws(kernel, statement) if reduces else ()
     for chosen in combinations(*pieces.values()):
         ranges = {v: size for v, size in known.items() if v not in pieces}
         for piece in chosen:
@@ -113,7 +123,7 @@ def _turns(indices: Iterable[Index], name: str, sizes: Mapping[str, int]) -> tup
             continue
         steps = factor * (sizes[name] - 1)
         low, high = rest[0] + min(steps, 0), rest[1] + max(steps, 0)
-        quotients = range(low // divisor + 1, high // divisor + 1)[:MOST]
+        quotients = range(low // divisor + 1, high // divisor + 1)[:FEW]
         turns = [
             sorted(_first(quotient * divisor - end, factor) for end in rest)
             for quotient in quotients
@@ -122,7 +132,7 @@ def _turns(indices: Iterable[Index], name: str, sizes: Mapping[str, int]) -> tup
         if 2 * sum(max(0, after - before) for before, after in ends) <= sizes[name]:
             found.update(turn for pair in turns for turn in pair)
     inside = sorted(turn for turn in found if 0 < turn < sizes[name])
-    return tuple(inside) if len(inside) < MOST else ()
+    return tuple(inside) if len(inside) < FEW else ()
 
 
 def _first(distance: int, factor: int) -> int:

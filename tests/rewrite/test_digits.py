@@ -109,6 +109,23 @@ def test_windows_that_wrap_around_do_so_at_the_ends() -> None:
     ]
 
 
+@pytest.mark.parametrize("target", ["C[j] += A[i % 4, i // 4]", "C[i % 4] += A[i // 4, j]"])
+def test_sums_that_keep_their_order_keep_their_variables(target: str) -> None:
+    """The digits of i would be taken in the order in which they appear."""
+    text = f"""kernel k permit no reassociate {{
+      in A : f32[4, 4]
+      out C : f32[4]
+      for i in 0..16 for j in 0..4
+      {target}
+    }}"""
+    assert not _offered(text)
+    assert (
+        len(rewritings(kernel_of(text.replace("permit no reassociate", "")), 0, RULE).proved) == 1
+    )
+    assert _offered(text.replace("f32", "s32"))
+    assert _offered(KRONECKER.replace("kernel k", "kernel k permit no reassociate"))
+
+
 def test_an_iteration_without_a_trace_is_kept() -> None:
     text = """kernel k {
       in A : s32[4]

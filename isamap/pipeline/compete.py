@@ -153,8 +153,10 @@ def _rounds(choice: Choice) -> tuple[dict[str, int], ...]:
     shared = [n for first, others in schedule.rounds.items() for n in (first, *others)]
     outermost = [schedule.statements[n].levels[0] for n in shared]
     chosen = {level.variable: level.step for level in outermost}
-    alone = dict.fromkeys(chosen, 1)
-    return tuple(one for one in (alone, chosen) if one and (one is alone or one != alone))
+    one = dict.fromkeys(chosen, 1)
+    if not chosen:
+        return ()
+    return (one,) if one == chosen else (one, chosen)
 
 
 def _with_notes(fault: NoMappingError, refused: Sequence[str]) -> NoMappingError:

@@ -232,16 +232,19 @@ def _shortened(kernel: Kernel, rounds: Mapping[str, int]) -> Kernel:
     shapes = {b.name: b.shape for b in kernel.buffers}
     statements = []
     for own in kernel.statements:
-        sizes = {v.name: v.extent for v in own.variables}
-        short = {name: const(size) for name, size in rounds.items() if name in sizes}
+        limits = [(name, const(size)) for name, size in rounds.items()]
         for access in accesses(own.value):
-            for index, size in zip(access.indices, shapes[access.buffer], strict=True):
-                if index.name in sizes:
-                    short.setdefault(index.name, size)
-        short = {v: e for v, e in short.items() if (e.constant or inf) < (sizes[v].constant or inf)}
-        name, indices = own.target.buffer, own.target.indices
-        pairs = zip(indices, shapes[name], strict=True)
-        shapes[name] = tuple(short.get(index.name or "", size) for index, size in pairs)
+            pairs = zip(access.indices, shapes[access.buffer], strict=True)
+            limits += [(index.name, size) for index, size in pairs if index.name is not None]
+        sizes = {v.name: v.extent for v in own.variables}
+        short: dict[str, Index] = {}
+        for name, size in limits:
+            now = short.get(name, sizes.get(name))
+            if now is not None and (size.constant or inf) < (now.constant or inf):
+                short[name] = size
+        target = own.target.buffer
+        pairs = zip(own.target.indices, shapes[target], strict=True)
+        shapes[target] = tuple(short.get(index.name or "", size) for index, size in pairs)
         variables = tuple(replace(v, extent=short.get(v.name, v.extent)) for v in own.variables)
         statements.append(replace(own, variables=variables))
     buffers = tuple(replace(b, shape=shapes[b.name]) for b in kernel.buffers)

@@ -137,9 +137,10 @@ class Rewriter:
 
     def _in_round(self, contest: Contest) -> Candidate | None:
         """Return the way of the best candidate's rules that is best in a round."""
-        cycles = {n: self.costs.in_round(one, self.rounds) for n, one in enumerate(contest.alike)}
-        for n in sorted(cycles, key=cycles.__getitem__):
-            if self._proved(contest.alike[n]):
+        alike = contest.alike
+        cycles = [self.costs.in_round(one, self.rounds) for one in alike]
+        for n in sorted(range(len(alike)), key=cycles.__getitem__):
+            if self._proved(alike[n]):
                 (own,) = contest.start.statements
                 trips = prod(
                     (v.extent.constant or TYPICAL_SIZE) / self.rounds[v.name]
@@ -147,7 +148,7 @@ class Rewriter:
                     if v.name in self.rounds
                 )
                 self.gained += (cycles[0] - cycles[n]) * trips
-                return contest.alike[n]
+                return alike[n]
         return contest.best
 
     def _compete(self, reached: Sequence[Candidate], contest: Contest) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from isamap.hw.accelerator import Storage
 from isamap.lower.columns import BESIDE, LEAVING, beside, crowded, first_cache, leaving
+from isamap.lower.reuse import Reuse
 from isamap.lower.traffic import Site
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
@@ -167,6 +168,20 @@ def test_rows_side_by_side_push_each_other_out_of_few_sets(
     assert beside(gathered, 4, cache) == times
     block = Site("A", (("k", 16.0, 16),), {n * step for n in range(rows)}, 16, 16, 16)
     assert beside(block, 4, cache) == times
+
+
+@pytest.mark.parametrize(("regional", "times"), [(False, 2), (True, 1)])
+def test_lines_that_push_each_other_out_come_twice_where_the_first_cache_fetches_ahead(
+    cache: Storage, regional: bool, times: int
+) -> None:
+    rows, columns = 32, 512
+    block = Site("A", (("k", columns / 16, 16),), {n * 1024 for n in range(rows)}, 16, 16, 16)
+    sizes = {"A": rows * 1024.0}
+    asked = {"A": frozenset[str]()}
+    reuse = Reuse([block], {"A": 4}, sizes, set(), {}, asked, regional, first=cache)
+    coming = reuse.through(cache.size).get("k")
+    assert coming is not None
+    assert coming.whole.bytes == times * rows * columns * 4
 
 
 def test_columns_are_not_gathered_from_rows_that_lie_in_one_set() -> None:

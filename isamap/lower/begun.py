@@ -1,10 +1,14 @@
-"""The first statements of a kernel, lowered: where schedules differ in later ones only, once."""
+"""A kernel that is being lowered, and drafts of statements that many schedules have in common."""
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 
+from isamap.diagnostics import ScheduleError
 from isamap.ir.index import Index
 from isamap.lower.context import Context
-from isamap.lower.nodes import InRegisters, Node
+from isamap.lower.finish import Finished
+from isamap.lower.nodes import Array, InRegisters, Node
+from isamap.mapping.matching import Mapping
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
 
@@ -24,48 +28,64 @@ class Begun:
     written: set[str] = field(default_factory=set)
     in_registers: list[InRegisters] = field(default_factory=list)
 
-    def copy(self) -> "Begun":
-        """Return the same with lists of its own, to go on with."""
-        return replace(
-            self,
-            context=self.context.copy(),
-            groups=[[*group] for group in self.groups],
-            rounds=[[*counts] for counts in self.rounds],
-            firsts=[*self.firsts],
-            written={*self.written},
-            in_registers=[*self.in_registers],
-        )
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a statement was lowered to.
+
+    These are its nodes, how its results are finished in registers, and the arrays that it has
+    beside those of the kernel.
+    """
+
+    nodes: tuple[Node, ...]
+    finished: tuple[Finished, ...]
+    arrays: tuple[Array, ...]
 
 
 @dataclass(slots=True)
-class Beginnings:
-    """Remembers, for one kernel on one machine, what the first statements were lowered to.
+class Drafts:
+    """Remembers, for one kernel on one machine, what its statements were lowered to.
 
-    Statements are known by the very objects that schedule them, which are kept for that.  How a
-    schedule orders the calls of all statements comes after them, and makes no difference here.
+    Names in a draft are those of its statement alone, so that it serves whatever becomes of the
+    others: to be estimated, not to be read.
     """
 
-    _known: dict[tuple[object, ...], Begun] = field(default_factory=dict)
-    _kept: list[StatementSchedule] = field(default_factory=list)
+    _known: dict[tuple[object, ...], Draft | ScheduleError] = field(default_factory=dict)
+    _kept: list[Mapping] = field(default_factory=list)
 
-    def longest(self, schedule: Schedule) -> tuple[int, Begun] | None:
-        """Return the most statements of a schedule that are known, and what they came to."""
-        for count in range(len(schedule.statements), 0, -1):
-            if (found := self._known.get(_key(schedule, count))) is not None:
-                return count, found.copy()
-        return None
+    def of(
+        self,
+        schedule: Schedule,
+        number: int,
+        besides: tuple[object, ...],
+        make: Callable[[], Draft],
+    ) -> Draft:
+        """Return the draft of a statement that has loops of its own, which ``make`` makes.
 
-    def keep(self, schedule: Schedule, count: int, begun: Begun) -> None:
-        """Remember what the first statements of a schedule have come to."""
-        key = _key(schedule, count)
+        ``besides`` is what else decides what it is.  ScheduleError if it cannot be lowered.
+        """
+        key = (*_key(schedule, number), *besides)
         if key not in self._known:
-            self._known[key] = begun.copy()
-            self._kept += schedule.statements[:count]
+            # Mappings are known by the very objects, which are kept for that.
+            self._kept.append(schedule.statements[number].mapping)
+            try:
+                self._known[key] = make()
+            except ScheduleError as error:
+                self._known[key] = error
+        found = self._known[key]
+        if isinstance(found, ScheduleError):
+            raise ScheduleError(*found.diagnostics)
+        return found
 
 
-def _key(schedule: Schedule, count: int) -> tuple[object, ...]:
+DECIDING = tuple(
+    one.name for one in fields(StatementSchedule) if one.name not in ("mapping", "within", "along")
+)
+"""What a statement's own nodes are made from, beside its mapping."""
+
+
+def _key(schedule: Schedule, number: int) -> tuple[object, ...]:
     statements = schedule.statements
-    return tuple(
-        (id(one), tuple((follower, statements[follower].by) for follower in schedule.followers(n)))
-        for n, one in enumerate(statements[:count])
-    )
+    own = statements[number]
+    followers = tuple((one, statements[one].by) for one in schedule.followers(number))
+    return (number, id(own.mapping), *(getattr(own, name) for name in DECIDING), followers)

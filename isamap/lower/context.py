@@ -1,6 +1,6 @@
 """What the parts of one lowering share: the kernel, the machine, names and arrays."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.dtype import DType
@@ -15,13 +15,17 @@ SYMBOL_RANGE = (1, 1 << 40)
 
 @dataclass(slots=True)
 class Context:
-    """The kernel, with numbers for the extents that have one, and what lowering adds to it."""
+    """The kernel, with numbers for the extents that have one, and what lowering adds to it.
+
+    What is a ``draft`` has that at the end of all its names.
+    """
 
     kernel: Kernel
     accelerator: Accelerator
     producers: Producers
     arrays: list[Array] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    draft: str = ""
     _numbers: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -29,17 +33,17 @@ class Context:
         """The kernel's buffers by name."""
         return {buffer.name: buffer for buffer in self.kernel.buffers}
 
-    def copy(self) -> "Context":
-        """Return the same with lists of its own, to go on with."""
-        return replace(self, arrays=[*self.arrays], names={*self.names}, _numbers={**self._numbers})
+    def for_draft(self, number: int) -> "Context":
+        """Return what a draft of one statement is made in: there is nothing but the kernel."""
+        return Context(self.kernel, self.accelerator, self.producers, draft=f"'{number}")
 
     def unique(self, name: str) -> str:
         """Return ``name``, or ``name`` with a number if it is taken, and take it."""
         # Numbers below the last one given out are taken: names are never given back.
-        candidate, count = name, self._numbers.get(name, 1)
+        candidate, count = name + self.draft, self._numbers.get(name, 1)
         while candidate in self.names:
             count += 1
-            candidate = f"{name}_{count}"
+            candidate = f"{name}_{count}{self.draft}"
         self._numbers[name] = count
         self.names.add(candidate)
         return candidate

@@ -11,7 +11,7 @@ from isamap.ir.ahead import statement_kernel, statements_ahead
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import accesses, bind_extents
-from isamap.lower.begun import Beginnings
+from isamap.lower.begun import Drafts
 from isamap.lower.cost import Estimate
 from isamap.lower.finish import finishing
 from isamap.lower.judge import Judge
@@ -69,8 +69,6 @@ def fuse(
     best = _together(bound, judge, best, lowered, settled)
     waits = best.estimate.waits_for(judge.accelerator)
     final = uncached(bound, judge.accelerator, best.schedule, settled, waits)
-    if final == best.schedule:
-        return best
     # What bypasses the caches costs what the model knows of as before.
     return replace(best, schedule=final, lowered=judge.lowered(kernel, final))
 
@@ -81,10 +79,11 @@ def check_lowerable(kernel: Kernel, judge: Judge, schedule: Schedule) -> None:
 
 
 def _lowering(kernel: Kernel, judge: Judge) -> Callable[[Schedule], Fused]:
-    beginnings = Beginnings()
+    """Return what lowers schedules to drafts, to be estimated."""
+    drafts = Drafts()
 
     def lowered(trial: Schedule) -> Fused:
-        code = judge.lowered(kernel, trial, beginnings=beginnings)
+        code = judge.lowered(kernel, trial, drafts=drafts)
         return Fused(trial, code, judge.estimate(code))
 
     return lowered

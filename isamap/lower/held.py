@@ -14,20 +14,8 @@ from isamap.ir.index import Index, const, product, var
 from isamap.ir.nodes import Access, Kernel, Statement
 from isamap.ir.statements import accesses, read_indices, zero_based
 from isamap.lower.apart import uses
-from isamap.lower.nodes import (
-    Array,
-    Call,
-    Copy,
-    Guard,
-    Loop,
-    Node,
-    Operand,
-    Prefetch,
-    Scope,
-    Setting,
-    Token,
-    Window,
-)
+from isamap.lower.elsewhere import elsewhere
+from isamap.lower.nodes import Array, Guard, Loop, Node, Scope
 from isamap.schedule.rounds import Share, rows_in_round
 
 
@@ -109,31 +97,7 @@ def _inside(nodes: Sequence[Node]) -> list[Node]:
 
 def moved(nodes: Sequence[Node], less: Mapping[str, Index]) -> tuple[Node, ...]:
     """Return nodes whose addresses in some arrays are less."""
-
-    def each(node: Node) -> Node:
-        match node:
-            case Call(_, operands):
-                return replace(node, operands=tuple((n, _place(p, less)) for n, p in operands))
-            case Loop(body=body) | Scope(body=body):
-                return replace(node, body=moved(body, less))
-            case Guard(_, body, otherwise):
-                return replace(node, body=moved(body, less), otherwise=moved(otherwise, less))
-            case Copy(target=target, source=source):
-                to = node.target_offset - less.get(target, const(0))
-                start = node.source_offset - less.get(source or "", const(0))
-                return replace(node, target_offset=to, source_offset=start)
-            case Prefetch(buffer=buffer):
-                return replace(node, offset=node.offset - less.get(buffer, const(0)))
-            case Token() | Setting():
-                return node
-
-    return tuple(map(each, nodes))
-
-
-def _place(place: Operand, less: Mapping[str, Index]) -> Operand:
-    if isinstance(place, Window) and place.buffer in less:
-        return replace(place, offset=place.offset - less[place.buffer])
-    return place
+    return elsewhere(nodes, lambda array, at: (array, at - less[array] if array in less else at))
 
 
 def _alone(nodes: Sequence[Node]) -> tuple[Node, ...]:

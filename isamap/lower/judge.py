@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
-from isamap.lower.begun import Beginnings
+from isamap.lower.begun import Drafts
 from isamap.lower.capacity import excess, takes_turns
 from isamap.lower.cost import Estimate, estimate
 from isamap.lower.in_registers import Asked
@@ -36,11 +36,11 @@ class Judge:
         schedule: Schedule | StatementSchedule,
         *,
         saved: bool = True,
-        beginnings: Beginnings | None = None,
+        drafts: Drafts | None = None,
     ) -> LoweredKernel:
         """Return what a schedule, or that of the only statement, lowers to: :func:`lower`."""
         whole = schedule if isinstance(schedule, Schedule) else Schedule((schedule,))
-        return lower(kernel, self.accelerator, whole, self.producers, beginnings, saved=saved)
+        return lower(kernel, self.accelerator, whole, self.producers, drafts, saved=saved)
 
     def excess(self, lowered: LoweredKernel) -> str | None:
         """Return which storage a lowered kernel overflows, None if none."""

@@ -5,26 +5,12 @@ memory of its own: a cache holds more of what is needed, and the lines of Y are 
 computed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
 from isamap.ir.ahead import statements_ahead
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Kernel, Statement
 from isamap.ir.statements import accesses, read_indices, zero_based
-from isamap.lower.nodes import (
-    Call,
-    Copy,
-    Guard,
-    Loop,
-    Node,
-    Operand,
-    Prefetch,
-    Scope,
-    Setting,
-    Token,
-    Window,
-)
 from isamap.schedule.overlap import overlapped
 from isamap.schedule.rounds import rows_in_round, shares_of
 from isamap.schedule.schedule import Schedule
@@ -133,35 +119,3 @@ def _belongs_to_rounds(kernel: Kernel, schedule: Schedule, last: int, name: str)
 
 def _all(statement: Statement) -> tuple[Access, ...]:
     return (statement.target, *accesses(statement.value))
-
-
-def elsewhere(nodes: Sequence[Node], places: Mapping[str, str]) -> tuple[Node, ...]:
-    """Return nodes that find arrays under other names."""
-
-    def at(place: Operand) -> Operand:
-        if isinstance(place, Window) and place.buffer in places:
-            return replace(place, buffer=places[place.buffer])
-        return place
-
-    def each(node: Node) -> Node:
-        match node:
-            case Call(_, operands):
-                return replace(node, operands=tuple((name, at(p)) for name, p in operands))
-            case Loop(body=body) | Scope(body=body):
-                return replace(node, body=elsewhere(body, places))
-            case Guard(_, body, otherwise):
-                return replace(
-                    node, body=elsewhere(body, places), otherwise=elsewhere(otherwise, places)
-                )
-            case Copy(target=target, source=source):
-                return replace(
-                    node,
-                    target=places.get(target, target),
-                    source=None if source is None else places.get(source, source),
-                )
-            case Prefetch(buffer=buffer):
-                return replace(node, buffer=places.get(buffer, buffer))
-            case Token() | Setting():
-                return node
-
-    return tuple(map(each, nodes))

@@ -9,14 +9,15 @@ from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import bind_extents, identity, statement_names, zero_based
 from isamap.lower.apart import set_apart
-from isamap.lower.begun import Beginnings, Begun
+from isamap.lower.begun import Begun, Draft, Drafts
 from isamap.lower.blocks import scattered
 from isamap.lower.context import SYMBOL_RANGE, Context
+from isamap.lower.elsewhere import elsewhere
 from isamap.lower.expand import expand
 from isamap.lower.finish import KEPT, Finished, Finishing, finishing
 from isamap.lower.held import held_elements, hold_rounds
 from isamap.lower.in_registers import check_asked, in_registers
-from isamap.lower.lent import elsewhere, lent_places
+from isamap.lower.lent import lent_places
 from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
 from isamap.lower.ordered import in_order
@@ -39,7 +40,7 @@ def lower(
     accelerator: Accelerator,
     schedule: Schedule,
     producers: Producers | None = None,
-    beginnings: Beginnings | None = None,
+    drafts: Drafts | None = None,
     *,
     saved: bool = True,
 ) -> LoweredKernel:
@@ -49,18 +50,16 @@ def lower(
     there, for a look at what a statement costs whose results others must take from there.
 
     ``schedule`` has one entry per statement.  ``producers`` saves reading the machine's entries
-    again, ``beginnings`` lowering the first statements again where several schedules of one kernel
-    share them.  ScheduleError if some operand cannot be brought to its instruction.
+    again.  With ``drafts`` the kernel is made of them, and its names are theirs: that saves
+    lowering statements again which several schedules of one kernel share.  ScheduleError if some
+    operand cannot be brought to its instruction.
     """
     bound = bind_extents(kernel)
-    known = beginnings.longest(schedule) if beginnings is not None else None
-    start, begun = known or (0, _begin(bound, accelerator, producers))
+    begun = _begin(bound, accelerator, producers)
     lent = lent_places(bound, schedule)
-    for number, own in enumerate(schedule.statements[start:], start):
+    for number, own in enumerate(schedule.statements):
         if own.within is None:
-            _go_on(begun, schedule, number, KEPT if saved else Finishing((), False))
-        if beginnings is not None:
-            beginnings.keep(schedule, number + 1, begun)
+            _go_on(begun, schedule, number, KEPT if saved else Finishing((), False), drafts)
     context, written = begun.context, begun.written
     entries = {entry.name: entry for entry in accelerator.entries}
     body: list[Node] = []
@@ -82,7 +81,7 @@ def lower(
         bound.name,
         bound.symbols,
         tuple(array for array in context.arrays if array.name not in places),
-        elsewhere(body, places),
+        elsewhere(body, lambda array, at: (places.get(array, array), at)),
         lent=tuple(places.items()),
         in_registers=tuple(begun.in_registers),
     )
@@ -105,7 +104,9 @@ def _begin(bound: Kernel, accelerator: Accelerator, producers: Producers | None)
     return Begun(context)
 
 
-def _go_on(begun: Begun, schedule: Schedule, number: int, alone: Finishing) -> None:
+def _go_on(
+    begun: Begun, schedule: Schedule, number: int, alone: Finishing, drafts: Drafts | None
+) -> None:
     """Lower one statement that has loops of its own, and what is computed in its registers.
 
     ``alone`` says what becomes of results that no other statement takes.
@@ -119,7 +120,10 @@ def _go_on(begun: Begun, schedule: Schedule, number: int, alone: Finishing) -> N
     in_rounds = own.along is not None or bool(schedule.companions(number))
     if in_rounds and own.levels and own.levels[0].variable in overlapped(own):
         raise _apart(statement.target.buffer, "rounds do not overlap")
-    nodes, finished = lower_statement(begun.context, statement, own, begun.written, after)
+    if drafts is None:
+        nodes, finished = lower_statement(begun.context, statement, own, begun.written, after)
+    else:
+        nodes, finished = _drafted(begun, schedule, number, after, drafts)
     if followers:
         names = statement_names(bound)
         check_asked(names, number, after, finished, begun.context.accelerator)
@@ -134,6 +138,25 @@ def _go_on(begun: Begun, schedule: Schedule, number: int, alone: Finishing) -> N
     begun.written |= {finish.target.buffer for finish in after.finishes}
     if after.kept:
         begun.written.add(statement.target.buffer)
+
+
+def _drafted(
+    begun: Begun, schedule: Schedule, number: int, after: Finishing, drafts: Drafts
+) -> tuple[tuple[Node, ...], tuple[Finished, ...]]:
+    """Return the nodes of a statement, and how its results are finished in them, from a draft."""
+    context = begun.context
+    statement = context.kernel.statements[number]
+
+    def make() -> Draft:
+        inner = context.for_draft(number)
+        own = schedule.statements[number]
+        nodes, finished = lower_statement(inner, statement, own, begun.written, after)
+        return Draft(nodes, finished, tuple(inner.arrays))
+
+    is_written = statement.target.buffer in begun.written
+    found = drafts.of(schedule, number, (is_written, after.kept), make)
+    context.arrays += found.arrays
+    return found.nodes, found.finished
 
 
 def _rounds(own: StatementSchedule) -> Index:

@@ -7,19 +7,8 @@ from isamap.diagnostics import Diagnostic, ScheduleError
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index, const, var
 from isamap.lower.apart import uses
-from isamap.lower.nodes import (
-    Call,
-    Copy,
-    Guard,
-    Loop,
-    Node,
-    Prefetch,
-    Register,
-    Scope,
-    Setting,
-    Token,
-    Window,
-)
+from isamap.lower.elsewhere import elsewhere
+from isamap.lower.nodes import Loop, Node, Register, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +47,8 @@ def one_loop(
     for number, part in enumerate(parts):
         if part.loop.parallel != first.parallel:
             raise _no("their rounds are not alike")
+        if not part.before:
+            continue
         ahead = uses(part.before, entries)
         for earlier in parts[:number]:
             done = uses((*earlier.before, earlier.loop, *earlier.after), entries)
@@ -110,50 +101,13 @@ def _part(nodes: tuple[Node, ...]) -> _Part:
     return _Part(registers, tuple(flat[:at]), loop, tuple(flat[at + 1 :]))
 
 
-def renamed(nodes: tuple[Node, ...], values: Mapping[str, Index]) -> tuple[Node, ...]:
+def renamed(nodes: Sequence[Node], values: Mapping[str, Index]) -> tuple[Node, ...]:
     """Return nodes in which names of index expressions are replaced."""
 
     def of(index: Index) -> Index:
         return index.substitute(values)
 
-    def each(node: Node) -> Node:
-        match node:
-            case Call(_, operands, symbols):
-                places = tuple(
-                    (
-                        name,
-                        replace(place, offset=of(place.offset))
-                        if isinstance(place, Window)
-                        else of(place)
-                        if isinstance(place, Index)
-                        else place,
-                    )
-                    for name, place in operands
-                )
-                values_of = tuple((name, of(i)) for name, i in symbols)
-                return replace(node, operands=places, symbols=values_of)
-            case Loop():
-                return replace(node, count=of(node.count), body=renamed(node.body, values))
-            case Guard(conditions, body, otherwise):
-                return Guard(
-                    tuple(map(of, conditions)), renamed(body, values), renamed(otherwise, values)
-                )
-            case Scope():
-                return replace(node, body=renamed(node.body, values))
-            case Copy():
-                return replace(
-                    node,
-                    counters=tuple((name, of(count)) for name, count in node.counters),
-                    target_offset=of(node.target_offset),
-                    source_offset=of(node.source_offset),
-                    conditions=tuple(map(of, node.conditions)),
-                )
-            case Prefetch():
-                return replace(node, offset=of(node.offset))
-            case Token() | Setting():
-                return node
-
-    return tuple(map(each, nodes))
+    return elsewhere(nodes, lambda array, at: (array, of(at)), of)
 
 
 def _no(message: str) -> ScheduleError:

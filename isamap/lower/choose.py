@@ -10,10 +10,10 @@ from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
 from isamap.lower.alternative import Alternative, by_preference
 from isamap.lower.alternatives import alternatives
-from isamap.lower.cost import LIGHTER, Estimate
+from isamap.lower.cost import LIGHTER, NEARLY, Estimate
 from isamap.lower.fuse import Fused, check_lowerable, fuse
 from isamap.lower.in_registers import asked_for
-from isamap.lower.joining import joining
+from isamap.lower.joining import joining, shortening
 from isamap.lower.judge import Judge
 from isamap.lower.next_round import with_next_round
 from isamap.lower.nodes import LoweredKernel
@@ -100,7 +100,7 @@ def choose(
         # Of two about equal ones caches are more in the way of that which asks much more of them.
         lighter = its.cycles < mine.cycles and its.cached * LIGHTER < mine.cached
         best = other if its.beats(mine) or lighter else best
-    best = _joined(kernel, judge, best)
+    best = _shortened(kernel, judge, _joined(kernel, judge, best))
     fused = Fused(best.schedule, best.lowered, best.estimate)
     rivals = tuple(_rivals(found) for found in ruled)
     fused = with_next_round(refined(fused, kernel, judge, rivals), kernel, judge)
@@ -187,6 +187,22 @@ def _joined(kernel: Kernel, judge: Judge, best: Choice) -> Choice:
         with suppress(ScheduleError):
             found = _together(kernel, judge, considered)
             if found.estimate.beats(best.estimate):
+                return replace(found, alternatives=best.alternatives)
+    return best
+
+
+def _shortened(kernel: Kernel, judge: Judge, best: Choice) -> Choice:
+    """Return a choice with shorter rounds, or as it is: caches that are nearer hold what these
+    need, where the others wait for memory alike."""
+    for others in shortening(kernel, best.schedule, best.alternatives):
+        considered = [
+            (others[n],) if n in others else found for n, found in enumerate(best.alternatives)
+        ]
+        with suppress(ScheduleError):
+            found = _together(kernel, judge, considered)
+            its, mine = found.estimate, best.estimate
+            lighter = its.cycles <= mine.cycles * NEARLY and its.cached < mine.cached
+            if its.beats(mine) or lighter:
                 return replace(found, alternatives=best.alternatives)
     return best
 

@@ -1,12 +1,14 @@
-"""Mappings with which a statement may go along in the rounds of those before it.
+"""Mappings with which a statement may go along in the rounds of those before it, and in short ones.
 
 Rounds are over a variable that each of their statements has a loop over.  A mapping that lays that
 variable on an axis may be the fastest for a statement alone, and yet keep it, and what comes after
-it, from data that are near.
+it, from data that are near, or make rounds of all so long that a near cache does not hold them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import inf
+from typing import TypeAlias
 
 from isamap.ir.ahead import statements_ahead
 from isamap.ir.nodes import Kernel
@@ -14,11 +16,13 @@ from isamap.ir.statements import accesses, bind_extents
 from isamap.lower.alternative import Alternative
 from isamap.lower.judge import Judge
 from isamap.lower.looped import Looped
-from isamap.schedule.rounds import rounds_of, shares_of
-from isamap.schedule.schedule import Schedule
+from isamap.schedule.rounds import Share, rounds_of, shares_of
+from isamap.schedule.schedule import Schedule, StatementSchedule
 
-Considered = Sequence[Sequence[Alternative]]
+Considered: TypeAlias = Sequence[Sequence[Alternative]]
 """What was considered for each statement of a kernel."""
+
+Shares: TypeAlias = Mapping[int, Share]
 
 
 def joining(
@@ -56,3 +60,32 @@ def joining(
             if rounds_of(bound, trial, members) is not None:
                 yield number, other
                 break
+
+
+def shortening(
+    kernel: Kernel, schedule: Schedule, considered: Considered
+) -> Iterator[dict[int, Alternative]]:
+    """Yield for each group in rounds the fastest mappings of its statements that do not lay the
+    variable of the rounds on an axis, in place of those that do."""
+    bound = bind_extents(kernel)
+    for first, companions in schedule.rounds.items():
+        members = [first, *companions]
+        loops = {n: schedule.statements[n].levels[0] for n in members}
+        shared = shares_of(bound, members, loops)
+        assert shared is not None, "they have rounds"
+
+        def is_short(n: int, own: StatementSchedule, shared: Shares = shared) -> bool:
+            return own.mapping.tile.get(shared[n].variable, 1) == 1
+
+        others: dict[int, Alternative | None] = {
+            n: min(
+                (a for a in considered[n] if a.estimate and a.schedule and is_short(n, a.schedule)),
+                key=lambda a: a.estimate.cycles if a.estimate else inf,
+                default=None,
+            )
+            for n in members
+            if not is_short(n, schedule.statements[n])
+        }
+        found = {n: other for n, other in others.items() if other is not None}
+        if found and len(found) == len(others):
+            yield found

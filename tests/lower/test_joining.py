@@ -3,6 +3,7 @@
 import pytest
 
 from isamap.lower import choose
+from isamap.lower.joining import shortening
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.result import Result
@@ -42,3 +43,21 @@ def test_what_is_faster_alone_gives_way_to_what_goes_along(
     assert found.estimate.cycles < alone.estimate.cycles
     (told,) = {s.why for s in found.statements if s.why.startswith("part of")}
     assert told == "part of the lowest estimate of all statements together"
+
+
+def test_what_is_faster_alone_gives_way_to_shorter_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = SOFTMAX.replace("197, 197", "2048, 1000").replace("197", "2048")
+    machine = load_hardware("x86_amx")
+    (kernel,) = parse_module(text).kernels
+    found = map_kernel(kernel, machine, Options(prove=False))
+    # Eight terms of each row are left over, which are added for sixteen rows at once otherwise.
+    monkeypatch.setattr(choose, "shortening", lambda *_: iter(()))
+    before = map_kernel(kernel, machine, Options(prove=False))
+    rounds = [result.schedule.statements[0].levels[0].step for result in (found, before)]
+    assert rounds[0] < 16 <= rounds[1]
+    assert found.schedule.companions(0) == before.schedule.companions(0)
+    assert found.estimate.cached < before.estimate.cached
+    assert found.estimate.cycles <= before.estimate.cycles * 1.02
+    # All of them have to be shortened, or none is.
+    nothing = [()] * len(before.schedule.statements)
+    assert not [*shortening(before.mapped, before.schedule, nothing)]

@@ -11,8 +11,8 @@ from isamap.ir.ahead import statement_kernel, statements_ahead
 from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import accesses, bind_extents
-from isamap.lower.begun import Drafts
 from isamap.lower.cost import Estimate
+from isamap.lower.drafts import Drafts
 from isamap.lower.finish import finishing
 from isamap.lower.judge import Judge
 from isamap.lower.looped import Looped

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
-from isamap.lower.begun import Drafts
 from isamap.lower.capacity import excess, takes_turns
 from isamap.lower.cost import Estimate, estimate
+from isamap.lower.drafts import Drafts
 from isamap.lower.in_registers import Asked
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel

@@ -9,9 +9,10 @@ from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Buffer, Kernel, Statement
 from isamap.ir.statements import bind_extents, identity, statement_names, zero_based
 from isamap.lower.apart import set_apart
-from isamap.lower.begun import Begun, Draft, Drafts
+from isamap.lower.begun import Begun
 from isamap.lower.blocks import scattered
 from isamap.lower.context import SYMBOL_RANGE, Context
+from isamap.lower.drafts import Draft, Drafts
 from isamap.lower.elsewhere import elsewhere
 from isamap.lower.expand import expand
 from isamap.lower.finish import KEPT, Finished, Finishing, finishing

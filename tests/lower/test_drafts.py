@@ -8,8 +8,8 @@ from isamap.diagnostics import ScheduleError
 from isamap.hw.load import load_hardware
 from isamap.lower import lower as lowering
 from isamap.lower.apart import every
-from isamap.lower.begun import Drafts
 from isamap.lower.cost import estimate
+from isamap.lower.drafts import Drafts
 from isamap.lower.lower import lower
 from isamap.lower.nodes import Call, LoweredKernel
 from isamap.pipeline.mapped import map_kernel

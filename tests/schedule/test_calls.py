@@ -10,7 +10,7 @@ from isamap.diagnostics import ScheduleError, Source
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware
 from isamap.ir.nodes import Kernel
-from isamap.lower.begun import Drafts
+from isamap.lower.drafts import Drafts
 from isamap.lower.lower import lower
 from isamap.lower.printer import print_lowered
 from isamap.pipeline.facts import report_facts

@@ -12,10 +12,12 @@ from itertools import count
 from typing import TypeAlias, TypeVar
 
 from isamap.hw.accelerator import Accelerator
+from isamap.ir.dtype import DType
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op
 from isamap.ir.statements import accesses, names
 from isamap.mapping.fragments.cut import cut_out, guards_of, laid_out
+from isamap.mapping.fragments.dead import comes_through, held, is_zero
 from isamap.mapping.fragments.fit import fit
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.layout import lying
@@ -257,14 +259,14 @@ class Producers:
             if self.is_immediate(operand.storage):
                 if not _is_constant(expr, fragment) or operand.shape:
                     return None
-                # A constant is what its dead elements hold, too.
-                same = fragment.filler == expr
-                if not same and any(fragment.has_dead(d) for d in fragment.filled):
-                    return None
                 assert isinstance(expr, Literal | Coordinate)
+                # A constant is what its dead elements hold, too.
+                counts = fragment.filler != expr and any(map(fragment.has_dead, fragment.filled))
+                if counts and self.filler(producer, fragment, bound, operand.dtype) is None:
+                    return None
                 inputs.append((name, FromImmediate(expr)))
             elif self.is_memory(operand.storage):
-                filler = self.filler(producer, fragment)
+                filler = self.filler(producer, fragment, bound, operand.dtype)
                 for place in lying(expr, fragment, known.places, tables):
                     reference = place.begun(fragment)
                     found = fit(entry, operand, access, producer.axes, fragment, reference, filler)
@@ -282,7 +284,7 @@ class Producers:
                     guarded = reference
                 inputs.append((name, FromMemory(reference)))
             else:
-                wanted = self.operand_fragment(producer, operand, access, fragment, expr)
+                wanted = self.operand_fragment(producer, operand, access, fragment, bound)
                 step = wanted and self._search(expr, wanted, known, visited)
                 if not step:
                     return None
@@ -315,15 +317,25 @@ class Producers:
             aside,
         )
 
-    def filler(self, producer: Producer, fragment: Fragment) -> Literal | None:
-        """Return what a pad must be for dead elements to come out as the fragment's filler."""
+    def filler(
+        self, producer: Producer, fragment: Fragment, bound: Mapping[str, Expr], dtype: DType
+    ) -> Literal | None:
+        """Return what an operand of a type must hold in dead elements for them to come out as the
+        fragment's filler.
+
+        ``bound`` is what all operands stand for.
+        """
         filler = fragment.filler
         if filler is None or isinstance(producer.value, Access):
             return filler
-        match producer.value:
-            case Op("cast", (Access(_, _, dtype),), _) if _is_zero(filler):
-                return Literal("0.0" if dtype.is_float else "0", dtype)
-        return None
+        numbers = {name: e for name, e in bound.items() if isinstance(e, Literal)}
+        constants = {n: e for n, e in numbers.items() if self._is_number(producer, n)}
+        return held(filler, dtype) if comes_through(producer.value, filler, constants) else None
+
+    def _is_number(self, producer: Producer, name: str) -> bool:
+        """Return whether an operand of a producer is a number in its instruction."""
+        storage = producer.entry.instruction.operand(name).storage
+        return storage is not None and self.is_immediate(storage)
 
     def operand_fragment(
         self,
@@ -331,13 +343,15 @@ class Producers:
         operand: Buffer,
         access: Access,
         fragment: Fragment,
-        expr: Expr,
+        bound: Mapping[str, Expr],
     ) -> Fragment | None:
         """Return the fragment that an input must be, or None if it cannot be said.
 
-        A dimension that the input lacks must not matter to ``expr``.
+        ``bound`` is what all inputs stand for.  A dimension that this one lacks must not matter to
+        what it does.
         """
         assert operand.storage is not None
+        expr = bound[operand.name]
         if (found := producer.along(access)) is None:
             return None
         axes, shape = found
@@ -357,7 +371,7 @@ class Producers:
             return None
         filler = None
         if any(fragment.has_dead(d) for d in fragment.filled):
-            filler = self.filler(producer, fragment)
+            filler = self.filler(producer, fragment, bound, operand.dtype)
             if filler is None or len(filled) != len(fragment.filled):
                 return None
         return Fragment(
@@ -391,7 +405,7 @@ class Producers:
         match producer.value:
             case Access():
                 value = pad
-            case Op("cast", (Access(),), dtype) if _is_zero(pad):
+            case Op("cast", (Access(),), dtype) if is_zero(pad):
                 value = Literal("0.0" if dtype.is_float else "0", dtype)
             case _:
                 return None
@@ -426,7 +440,3 @@ def _is_constant(expr: Expr, fragment: Fragment) -> bool:
         case Coordinate(index, _):
             return not index.names & laid_out(fragment)
     return False
-
-
-def _is_zero(literal: Literal) -> bool:
-    return literal.text in ("0", "0.0", "false")

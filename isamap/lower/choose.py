@@ -203,7 +203,8 @@ def _shortened(kernel: Kernel, judge: Judge, best: Choice) -> Choice:
             its, mine = found.estimate, best.estimate
             lighter = its.cycles <= mine.cycles * NEARLY and its.cached < mine.cached
             if its.beats(mine) or lighter:
-                return replace(found, alternatives=best.alternatives)
+                # There may be other rounds that are long.
+                return _shortened(kernel, judge, replace(found, alternatives=best.alternatives))
     return best
 
 

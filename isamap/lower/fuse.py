@@ -69,8 +69,10 @@ def fuse(
     best = _together(bound, judge, best, lowered, settled)
     waits = best.estimate.waits_for(judge.accelerator)
     final = uncached(bound, judge.accelerator, best.schedule, settled, waits)
+    made = judge.lowered(kernel, final)
     # What bypasses the caches costs what the model knows of as before.
-    return replace(best, schedule=final, lowered=judge.lowered(kernel, final))
+    cost = judge.estimate(made) if final == best.schedule else best.estimate
+    return Fused(final, made, cost)
 
 
 def check_lowerable(kernel: Kernel, judge: Judge, schedule: Schedule) -> None:

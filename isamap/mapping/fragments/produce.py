@@ -12,12 +12,11 @@ from itertools import count
 from typing import TypeAlias, TypeVar
 
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.dtype import DType
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Coordinate, Expr, Literal, Op
 from isamap.ir.statements import accesses, names
 from isamap.mapping.fragments.cut import cut_out, guards_of, laid_out
-from isamap.mapping.fragments.dead import comes_through, held, is_zero
+from isamap.mapping.fragments.dead import comes_through, is_zero
 from isamap.mapping.fragments.fit import fit
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.layout import lying
@@ -180,6 +179,8 @@ class Producers:
                 continue
             if (view := seen_as(fragment, shape, memory)) is None:
                 continue
+            if not _keeps_filler(expr, fragment, view[0]):
+                continue
             seen = self._know({**view[1], **held}, known.spent)
             step = self._make(expr, view[0], seen, visited)
             if step and (best is None or step.cost < best.cost):
@@ -259,14 +260,14 @@ class Producers:
             if self.is_immediate(operand.storage):
                 if not _is_constant(expr, fragment) or operand.shape:
                     return None
-                assert isinstance(expr, Literal | Coordinate)
                 # A constant is what its dead elements hold, too.
-                counts = fragment.filler != expr and any(map(fragment.has_dead, fragment.filled))
-                if counts and self.filler(producer, fragment, bound, operand.dtype) is None:
+                same = fragment.filler == expr
+                if not same and any(fragment.has_dead(d) for d in fragment.filled):
                     return None
+                assert isinstance(expr, Literal | Coordinate)
                 inputs.append((name, FromImmediate(expr)))
             elif self.is_memory(operand.storage):
-                filler = self.filler(producer, fragment, bound, operand.dtype)
+                filler = self.filler(producer, fragment)
                 for place in lying(expr, fragment, known.places, tables):
                     reference = place.begun(fragment)
                     found = fit(entry, operand, access, producer.axes, fragment, reference, filler)
@@ -284,7 +285,7 @@ class Producers:
                     guarded = reference
                 inputs.append((name, FromMemory(reference)))
             else:
-                wanted = self.operand_fragment(producer, operand, access, fragment, bound)
+                wanted = self.operand_fragment(producer, operand, access, fragment, expr)
                 step = wanted and self._search(expr, wanted, known, visited)
                 if not step:
                     return None
@@ -317,25 +318,15 @@ class Producers:
             aside,
         )
 
-    def filler(
-        self, producer: Producer, fragment: Fragment, bound: Mapping[str, Expr], dtype: DType
-    ) -> Literal | None:
-        """Return what an operand of a type must hold in dead elements for them to come out as the
-        fragment's filler.
-
-        ``bound`` is what all operands stand for.
-        """
+    def filler(self, producer: Producer, fragment: Fragment) -> Literal | None:
+        """Return what a pad must be for dead elements to come out as the fragment's filler."""
         filler = fragment.filler
         if filler is None or isinstance(producer.value, Access):
             return filler
-        numbers = {name: e for name, e in bound.items() if isinstance(e, Literal)}
-        constants = {n: e for n, e in numbers.items() if self._is_number(producer, n)}
-        return held(filler, dtype) if comes_through(producer.value, filler, constants) else None
-
-    def _is_number(self, producer: Producer, name: str) -> bool:
-        """Return whether an operand of a producer is a number in its instruction."""
-        storage = producer.entry.instruction.operand(name).storage
-        return storage is not None and self.is_immediate(storage)
+        match producer.value:
+            case Op("cast", (Access(_, _, dtype),), _) if is_zero(filler):
+                return Literal("0.0" if dtype.is_float else "0", dtype)
+        return None
 
     def operand_fragment(
         self,
@@ -343,15 +334,13 @@ class Producers:
         operand: Buffer,
         access: Access,
         fragment: Fragment,
-        bound: Mapping[str, Expr],
+        expr: Expr,
     ) -> Fragment | None:
         """Return the fragment that an input must be, or None if it cannot be said.
 
-        ``bound`` is what all inputs stand for.  A dimension that this one lacks must not matter to
-        what it does.
+        A dimension that the input lacks must not matter to ``expr``.
         """
         assert operand.storage is not None
-        expr = bound[operand.name]
         if (found := producer.along(access)) is None:
             return None
         axes, shape = found
@@ -371,7 +360,7 @@ class Producers:
             return None
         filler = None
         if any(fragment.has_dead(d) for d in fragment.filled):
-            filler = self.filler(producer, fragment, bound, operand.dtype)
+            filler = self.filler(producer, fragment)
             if filler is None or len(filled) != len(fragment.filled):
                 return None
         return Fragment(
@@ -414,6 +403,15 @@ class Producers:
             return None
         bare = Fragment(fragment.storage, fragment.dtype, fragment.shape, fragment.dims)
         return self.make(value, bare, {})
+
+
+def _keeps_filler(expr: Expr, wanted: Fragment, view: Fragment) -> bool:
+    """Return whether an expression leaves in dead elements what they must hold, seen as a view that
+    has whole fragments of what it reads, dead elements and all."""
+    filler = wanted.filler
+    if filler is None or view.filler is not None or isinstance(expr, Access):
+        return True
+    return not any(map(wanted.has_dead, wanted.filled)) or comes_through(expr, filler)
 
 
 def _lies_in(place: Reference | Fragment | None, wanted: Fragment) -> bool:

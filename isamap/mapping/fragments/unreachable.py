@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from isamap.ir.dtype import DType
 from isamap.ir.nodes import Access, Expr, Literal, Op
 from isamap.ir.printer import print_expr
 from isamap.mapping.fragments.fit import fit_or_why
@@ -98,7 +97,7 @@ def _moved(
     if not depth or _only_loads(producers, mover):
         return []  # What is still to be computed is neither in memory nor a constant.
     operand = mover.entry.instruction.operand(mover.value.buffer)
-    inner = producers.operand_fragment(mover, operand, mover.value, wanted, {operand.name: expr})
+    inner = producers.operand_fragment(mover, operand, mover.value, wanted, expr)
     if inner is None:
         return []
     found = _obstacles(producers, expr, inner, references, depth - 1, visited)
@@ -129,17 +128,10 @@ def _needed(expr: Expr, kind: str, wanted: Fragment) -> str:
             return f"missing is one that leaves it as {kind} in {wanted.storage}"
 
 
-def _lost(
-    producers: Producers,
-    maker: Producer,
-    wanted: Fragment,
-    bound: Mapping[str, Expr],
-    dtype: DType,
-) -> Literal | None:
+def _lost(producers: Producers, maker: Producer, wanted: Fragment) -> Literal | None:
     """Return what dead elements of a fragment must hold where a producer does not leave it."""
     dead = any(wanted.has_dead(d) for d in wanted.filled)
-    kept = producers.filler(maker, wanted, bound, dtype)
-    return wanted.filler if dead and kept is None else None
+    return wanted.filler if dead and producers.filler(maker, wanted) is None else None
 
 
 def _fails(
@@ -165,19 +157,18 @@ def _fails(
                     f"{entry.name} reads {name} from memory, where {print_expr(expr)} is not",
                 )
             access = access_of(maker.value, name)
-            filler = producers.filler(maker, wanted, bound, operand.dtype)
+            filler = producers.filler(maker, wanted)
             reference = references[expr]
             fits = fit_or_why(entry, operand, access, maker.axes, wanted, reference, filler)
             if isinstance(fits, str):
                 return 0, f"{entry.name} moves {kind_of(wanted)} to {wanted.storage}, but {fits}"
         else:
             access = access_of(maker.value, name)
-            inner = producers.operand_fragment(maker, operand, access, wanted, bound)
+            inner = producers.operand_fragment(maker, operand, access, wanted, expr)
             if inner is None:
-                lost = _lost(producers, maker, wanted, bound, operand.dtype)
-                if lost is not None:
+                if (filler := _lost(producers, maker, wanted)) is not None:
                     unused = "elements that are not in use"
-                    return 3, f"{entry.name} does not leave {lost.text} in {unused}"
+                    return 3, f"{entry.name} does not leave {filler.text} in {unused}"
                 return 3, f"{entry.name} takes another shape as {name}"
             if depth and producers.make(expr, inner, references) is None:
                 return 1, missing(producers, expr, inner, references, depth - 1)

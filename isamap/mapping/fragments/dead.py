@@ -29,7 +29,7 @@ def comes_through(value: Expr, filler: Literal) -> bool:
             case Literal():
                 return _equal(expr, filler)
             case Op("*", (a, b)) if is_zero(filler):
-                either = (is_filler(a) and is_finite(b)) or (is_filler(b) and is_finite(a))
+                either = (is_filler(a) and _is_finite(b)) or (is_filler(b) and _is_finite(a))
                 return either or (is_filler(a) and is_filler(b))
             case Op("<<" | ">>", (a, _)):
                 return is_zero(filler) and is_filler(a)
@@ -43,14 +43,14 @@ def comes_through(value: Expr, filler: Literal) -> bool:
     return is_filler(value)
 
 
-def is_finite(expr: Expr) -> bool:
-    """Return whether an expression is a number that 0 may be multiplied by."""
-    return isinstance(expr, Literal) and isfinite(literal.value(expr))
-
-
 def is_zero(number: Literal) -> bool:
     """Return whether a number is 0, without a sign."""
     return number.text in ("0", "0.0", "false")
+
+
+def _is_finite(expr: Expr) -> bool:
+    """Return whether an expression is a number, and 0 times it is 0."""
+    return isinstance(expr, Literal) and isfinite(literal.value(expr))
 
 
 def _has(dtype: DType, filler: Literal) -> bool:

@@ -34,6 +34,21 @@ static double cycle(void)
 #define STORE(r, m, pitch)                                                                         \
     __asm__ volatile("tilestored %%tmm" #r ", (%0,%1,1)"                                           \
                      : : "r"(m), "r"((int64_t)(pitch)) : "memory")
+#define LOAD_PAST(r, m, pitch)                                                                     \
+    __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #r                                             \
+                     : : "r"(m), "r"((int64_t)(pitch)) : "memory")
+#define MULTIPLY_BY(c, a, b) __asm__ volatile("tdpbf16ps %tmm" #b ", %tmm" #a ", %tmm" #c)
+/* Four products of two tiles of a panel of 32 KiB and two of a stream of 512 KiB. */
+#define STEP(HOW)                                                                                  \
+    const char *const b = many + 2048 * (i % 256), *const a = from + 2048 * (i % 16);              \
+    HOW(5, b, 64);                                                                                 \
+    HOW(6, b + 1024, 64);                                                                          \
+    LOAD(4, a, 64);                                                                                \
+    MULTIPLY_BY(0, 4, 5);                                                                          \
+    MULTIPLY_BY(1, 4, 6);                                                                          \
+    LOAD(7, a + 1024, 64);                                                                         \
+    MULTIPLY_BY(2, 7, 5);                                                                          \
+    MULTIPLY_BY(3, 7, 6)
 #define MULTIPLY(c) __asm__ volatile("tdpbf16ps %tmm6, %tmm7, %tmm" #c)
 #define EACH(NAME, ...)                                                                            \
     do {                                                                                           \
@@ -92,7 +107,8 @@ int main(void)
     static __m512i rows[16], others[16];
     EACH("load a tile whose rows are lines", LOAD(1, from, 64));
     EACH("load a tile whose rows are lines, 1088 bytes apart", LOAD(1, from, 1088));
-    for (int i = 0; i < 1 << 19; i++) many[i] = 1;
+    for (int i = 0; i < 1 << 19; i++) many[i] = 63;
+    for (int i = 0; i < 1 << 16; i++) from[i] = 63;
     EACH("load a tile from the second cache", LOAD(1, many + 1024 * (i % 512), 64));
     EACH("load a tile whose rows lie across lines", LOAD(1, from + 32, 64));
     EACH("load a part of a tile through the stack", part(32));
@@ -106,6 +122,8 @@ int main(void)
     EACH("round the rows of a tile to bf16, two by two", rounded_by_two(rows));
     EACH("store a tile and round other rows", STORE(0, others, 64); rounded_by_two(rows));
     EACH("store a tile and round its rows", STORE(0, rows, 64); rounded_by_two(rows));
+    EACH("four products of a panel of 32 KiB and a stream", STEP(LOAD));
+    EACH("four, the stream past the first cache", STEP(LOAD_PAST));
     __asm__ volatile("tilerelease");
     return 0;
 }

@@ -99,9 +99,15 @@ def _rows(entry: Entry) -> list[tuple[str, str, str, str]]:
         entry.name,
         "; ".join(operands),
         short(float(entry.throughput)),
-        short(float(entry.latency)),
+        _latency(entry),
     )
     return [first, *(("", text, "", "") for text in _computed(instruction))]
+
+
+def _latency(entry: Entry) -> str:
+    """Return the cycles to the result, and from which operands they are fewer."""
+    fewer = [f"{short(float(cycles))} from {name}" for name, cycles in entry.latency_from.items()]
+    return ", ".join((short(float(entry.latency)), *fewer))
 
 
 def _computed(instruction: Instruction) -> list[str]:

@@ -180,6 +180,9 @@ def _schedule_lines(
         text += f"; prefetches {', '.join(early_text(schedule, e) for e in schedule.early)}"
     if buffers := buffer_texts(schedule):
         text += f"; places in turn: {', '.join(buffers)}"
+    if schedule.past:
+        text += f"; loads access {' and '.join(str(n + 1) for n in schedule.past)}"
+        text += " past the first cache"
     if schedule.bypass:
         text += "; results past the caches"
     if schedule.later:

@@ -251,7 +251,8 @@ class Body:
 
 def fence_lines(nodes: tuple[Node, ...], machine: Machine) -> tuple[str, ...]:
     """Return what a thread does before others may read what it wrote past the caches."""
-    if not any(call.bypass for call in calls(nodes)):
+    past = {entry.name for entry in machine.accelerator.past_stores}
+    if not any(call.bypass and call.instruction in past for call in calls(nodes)):
         return ()
     fence = machine.accelerator.fence
     assert fence is not None, "a description that bypasses caches has a fence"

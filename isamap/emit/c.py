@@ -29,7 +29,7 @@ from isamap.emit.together import InStep, Together, without_threads
 from isamap.emit.workspace import Block
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import product
-from isamap.ir.nodes import Kernel
+from isamap.ir.nodes import Kernel, Role
 from isamap.ir.printer import print_kernel
 from isamap.lower.apart import indices
 from isamap.lower.nodes import LoweredKernel, Node, Window
@@ -69,8 +69,13 @@ def emit_c(lowered: LoweredKernel, accelerator: Accelerator, kernel: Kernel) -> 
         requires=requires,
         ahead=prepared,
         permits=permits,
-        inner=tuple((b.name, b.role) for b in kernel.buffers if b.role in _INNER),
+        inner=inner_of(kernel),
     )
+
+
+def inner_of(kernel: Kernel) -> tuple[tuple[str, Role], ...]:
+    """Return the names and roles of a kernel's buffers that nobody gives to a call."""
+    return tuple((b.name, b.role) for b in kernel.buffers if b.role in _INNER)
 
 
 def function_text(lowered: LoweredKernel, machine: Machine, kernel: Kernel) -> str:

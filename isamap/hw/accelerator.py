@@ -109,7 +109,8 @@ class Entry:
     """An instruction with what it costs and how it is written.
 
     ``throughput`` is cycles per instruction when many are in flight, ``latency`` cycles from
-    operands to result.  ``units`` has the cycles for which it occupies units, by name: those of one
+    operands to result, ``latency_from`` those from operands from which they are fewer.  ``units``
+    has the cycles for which it occupies units, by name: those of one
     unit, divided by how many there are of its kind.  ``emit`` is the C template: ``{operand}`` is a
     register's variable or number, a pointer to the first element of an operand in memory, or a
     literal; ``{extent}`` an integer expression; ``{T}`` the name of the type bound to a type
@@ -117,7 +118,8 @@ class Entry:
     ``align`` gives the bytes to which an operand in memory must be aligned, ``begin`` those at
     whose multiples arrays there begin.  ``same`` are operands
     that must be one register, ``constraints`` what must hold of axes and extents at every use.
-    ``bypass`` is the template of the same store past the caches, for what is not soon used again.
+    ``bypass`` is the template of the same store past the caches, for what is not soon used again,
+    or of the same load that leaves nothing in the first cache.
     ``numeric`` says which bits come out where the statements leave that open; a machine does one of
     several, and always the same one.  ``length`` is of how many machine instructions it consists,
     ``besides`` how many registers its C takes beside those of its operands, by register file.
@@ -147,6 +149,11 @@ class Entry:
     states: Mapping[str, str | int] = field(default_factory=dict)
     permits: tuple[str, ...] = ()
     changed: Span | None = field(default=None, compare=False, repr=False)
+    latency_from: Mapping[str, Fraction] = field(default_factory=dict)
+
+    def after(self, operand: str) -> Fraction:
+        """Return the cycles from an operand to the result."""
+        return self.latency_from.get(operand, self.latency)
 
     @property
     def home(self) -> str | None:
@@ -303,6 +310,20 @@ class Accelerator:
     def state(self, name: str) -> State:
         """Return a state by name."""
         return next(state for state in self.states if state.name == name)
+
+    @property
+    def past_stores(self) -> tuple[Entry, ...]:
+        """The instructions that can store past the caches."""
+        return tuple(e for e in self.entries if e.bypass is not None and self._stores(e))
+
+    @property
+    def past_loads(self) -> tuple[Entry, ...]:
+        """The instructions that can load past the first cache."""
+        return tuple(e for e in self.entries if e.bypass is not None and not self._stores(e))
+
+    def _stores(self, entry: Entry) -> bool:
+        """Return whether an instruction writes to memory."""
+        return any(self.storage(o.storage or "").kind == "memory" for o in entry.outputs)
 
     @property
     def scratchpads(self) -> tuple[Storage, ...]:

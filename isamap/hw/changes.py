@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 
 from isamap.diagnostics import Diagnostic, Span, fail
 from isamap.hw.accelerator import Entry
-from isamap.hw.check import Machine, check_align, check_besides, check_pace, check_units
+from isamap.hw.check import (
+    Machine,
+    check_align,
+    check_besides,
+    check_latency,
+    check_pace,
+    check_units,
+)
 from isamap.hw.check_template import check_template
 from isamap.hw.document import Document, Place
 from isamap.hw.numeric import check_numeric
@@ -80,10 +87,13 @@ class Changes:
 def changed_model(model: InstructionModel, changes: Iterable[Change]) -> InstructionModel:
     """Return the fields of an instruction after changes.
 
-    A throughput is that of all units, whatever was said of each, and the other way round.
+    A throughput is that of all units, whatever was said of each, and the other way round; a latency
+    that of all operands.
     """
     for change in changes:
         fields = change.fields
+        if "latency" in fields:
+            fields.setdefault("latency_from", {})
         if times(change.model.units):
             fields["throughput"] = None
         elif "throughput" in fields:
@@ -103,6 +113,9 @@ def check_change(change: Change, entry: Entry, machine: Machine) -> Iterator[Dia
         yield from check_units(change.document, change.place, model.units, machine)
     yield from check_pace(change.document, change.place, model)
     yield from check_besides(change.document, change.place, model.besides, machine)
+    if model.latency_from or model.latency is not None:
+        own = model.latency_from
+        yield from check_latency(change.document, change.place, entry, given=own)
     if model.align:
         yield from check_align(change.document, change.place, entry, machine)
     if model.numeric:

@@ -1,6 +1,6 @@
 """Entries of a description: everything that must hold between the fields of instructions."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -84,6 +84,7 @@ def check_entry(
         yield from _check_operand(entry, operand, machine, operand.span or place)
     own: Place = ("instructions", index)
     yield from check_align(document, own, entry, machine)
+    yield from check_latency(document, own, entry, given=entry.latency_from)
     yield from _check_same(document, index, entry)
     yield from check_besides(document, own, entry.besides, machine)
     yield from check_numeric(document, own, entry)
@@ -183,6 +184,25 @@ def check_align(
             yield fail("E117", message, span)
 
 
+def check_latency(
+    document: Document, place: Place, entry: Entry, *, given: Collection[str]
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the cycles from single operands to an instruction's result.
+
+    Those of operands that are not ``given`` at the place are inherited.
+    """
+    read = [o.name for o in entry.instruction.places if o.role in ("in", "inout")]
+    for name, fewer in entry.latency_from.items():
+        own = (*place, "latency_from", name)
+        span = document.key_span(*own) if name in given else document.span(*place, "latency")
+        if name not in read:
+            message = f"'{entry.name}' reads no operand '{name}'"
+            yield fail("E139", message, span, f"those that it reads are: {', '.join(read)}")
+        elif fewer > entry.latency:
+            message = f"{fewer} cycles from '{name}' are more than the latency, {entry.latency}"
+            yield fail("E139", message, span, "'latency' is from the operand that takes longest")
+
+
 def _check_same(document: Document, index: int, entry: Entry) -> Iterator[Diagnostic]:
     """Yield what keeps operands from being one register."""
     operands = {operand.name: operand for operand in entry.instruction.places}
@@ -259,14 +279,17 @@ def _check_bypass(
     document: Document, index: int, entry: Entry, machine: Machine
 ) -> Iterator[Diagnostic]:
     span = document.span("instructions", index, "bypass")
-    places = [machine.storages[o.storage or ""] for o in entry.outputs]
-    memories = [place for place in places if place.kind == "memory"]
-    if entry.emit is None or not memories:
-        message = f"'{entry.name}' is no store that is written in C: it cannot bypass caches"
+    stored = [machine.storages[o.storage or ""] for o in entry.outputs]
+    stored = [place for place in stored if place.kind == "memory"]
+    places = (machine.storages[o.storage or ""] for o in entry.instruction.places)
+    if entry.emit is None or not any(place.kind == "memory" for place in places):
+        message = (
+            f"'{entry.name}' is no store and no load that is written in C: it bypasses nothing"
+        )
         yield fail("E127", message, span)
-    elif any(memory.fence is None for memory in memories):
+    elif any(memory.fence is None for memory in stored):
         message = f"'{entry.name}' bypasses caches, and nothing says when others see its result"
-        yield fail("E127", message, span, f"give '{memories[0].name}' a 'fence'")
+        yield fail("E127", message, span, f"give '{stored[0].name}' a 'fence'")
 
 
 def check_unique(entries: Iterable[tuple[int, Entry]], document: Document) -> Iterator[Diagnostic]:

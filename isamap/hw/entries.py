@@ -155,6 +155,7 @@ def _entry(
         instruction=instruction,
         throughput=max(units.values(), default=whole),
         latency=model.latency,
+        latency_from=dict(model.latency_from),
         length=model.length,
         besides=dict(model.besides),
         units=units,

@@ -360,7 +360,9 @@ class InstructionModel(Model):
     semantics: Text = Field(description="'instruction NAME { ... }' in the language of kernels")
     emit: Text | None = Field(None, description="C template: {operand}, {extent}, {T}; {{ is {")
     bypass: Text | None = Field(
-        None, description="C template of the same store past the caches, which needs no alignment"
+        None,
+        description="C template of the same store past the caches, which needs no alignment, or of "
+        "the same load that leaves nothing in the first cache",
     )
     throughput: Throughput | None = Field(
         None,
@@ -368,6 +370,11 @@ class InstructionModel(Model):
         "where 'units' has the cycles of each",
     )
     latency: Cycles = Field(description="cycles from operands to result")
+    latency_from: dict[Name, Cycles] = Field(
+        default_factory=dict,
+        description="cycles from an operand to the result where they are fewer, as from what is "
+        "added last",
+    )
     length: Count = Field(1, description="machine instructions of which it consists")
     besides: dict[Name, Count] = Field(
         default_factory=dict,
@@ -407,6 +414,11 @@ class ChangeModel(Model):
     emit: Text | None = Field(None, description="C template")
     throughput: Throughput | None = Field(None, description="cycles that it keeps units busy for")
     latency: Cycles | None = Field(None, description="cycles from operands to result")
+    latency_from: dict[Name, Cycles] = Field(
+        default_factory=dict,
+        description="cycles from an operand to the result where they are fewer, as from what is "
+        "added last",
+    )
     length: Count | None = Field(None, description="machine instructions of which it consists")
     besides: dict[Name, Count] = Field(
         default_factory=dict,

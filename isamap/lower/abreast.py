@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import groupby
+from math import inf
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.lower.nodes import Call, Guard, Loop, LoweredKernel, Node, Register, Scope, Window
@@ -38,8 +39,11 @@ class _Timed:
     latency: float
     before: int
     ready: float = 0.0
-    after: list[tuple[int, bool]] = field(default_factory=list)
-    """Numbers of later calls, and whether they wait for its result or only follow it."""
+    after: list[tuple[int, float | None]] = field(default_factory=list)
+    """Numbers of later calls, and how long after they begin they need its result.
+
+    None if they do not need it, but follow.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,31 +98,40 @@ class _Order:
             entry = self.entries[call.instruction]
             busy = {unit: float(cycles) for unit, cycles in entry.busy.items()}
             roles = self._roles(call, entry)
-            before: dict[int, bool] = {}
-            for key, role in roles.items():
+            before: dict[int, float | None] = {}
+            for key, (role, late) in roles.items():
                 if key in written:
                     other = written[key]
-                    before[other] = before.get(other, False) or role != "out"
+                    if role != "out":
+                        sooner = before.get(other)
+                        before[other] = late if sooner is None else min(late, sooner)
+                    else:
+                        before.setdefault(other, None)
                 if role != "in":
-                    before |= {other: before.get(other, False) for other in read.get(key, ())}
-            for key, role in roles.items():
+                    before |= {other: before.get(other) for other in read.get(key, ())}
+            for key, (role, _) in roles.items():
                 if role == "in":
                     read.setdefault(key, []).append(number)
                 else:
                     written[key], read[key] = number, []
             found.append(_Timed(busy, float(entry.latency), len(before)))
-            for other, waits in before.items():
-                found[other].after.append((number, waits))
+            for other, needed in before.items():
+                found[other].after.append((number, needed))
         return found
 
-    def _roles(self, call: Call, entry: Entry) -> dict[str, str]:
-        """Return what a call does to each register and array: in, out, or inout."""
-        found: dict[str, str] = {}
+    def _roles(self, call: Call, entry: Entry) -> dict[str, tuple[str, float]]:
+        """Return what a call does to each register and array: in, out, or inout.
+
+        With how long after it begins it needs what is there.
+        """
+        found: dict[str, tuple[str, float]] = {}
         for name, place in call.operands:
             if isinstance(place, Register | Window):
                 key = place.name if isinstance(place, Register) else f"[{place.buffer}]"
                 role = entry.instruction.operand(name).role
-                found[key] = role if found.get(key, role) == role else "inout"
+                late = float(entry.latency - entry.after(name)) if role != "out" else inf
+                before, sooner = found.get(key, (role, inf))
+                found[key] = (role if before == role else "inout", min(late, sooner))
         return found
 
 
@@ -139,8 +152,9 @@ def _begun(timed: Sequence[_Timed], own: _Timed, start: float, free: dict[str, f
     for unit, cycles in own.units.items():
         free[unit] = start + cycles
         done = max(done, start + cycles)
-    for number, waits in own.after:
-        timed[number].ready = max(timed[number].ready, done if waits else start)
+    for number, late in own.after:
+        needed = start if late is None else max(start, done - late)
+        timed[number].ready = max(timed[number].ready, needed)
         timed[number].before -= 1
     return done
 

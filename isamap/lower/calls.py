@@ -1,8 +1,10 @@
 """The calls of one register block, in the order in which they need least registers."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import groupby, product
 
+from isamap.hw.accelerator import Storage
 from isamap.ir.index import Index, const
 from isamap.ir.nodes import Access
 from isamap.ir.statements import accesses
@@ -110,19 +112,71 @@ class Block:
     ) -> None:
         """Emit calls that are done under conditions; what others may share is made before."""
         if not conditions:
-            for here, result in calls:
+            far = [inputs(self.at.mapping)[n] for n in self.at.schedule.past]
+            far = [one for one in far if self._has_room(calls, *one)]
+            for number, (here, result) in enumerate(calls):
+                # What comes from farther away is asked for first, a fragment ahead.
+                for operand, access in far:
+                    self._bring(emitter, self._next(calls[number:], access), {operand})
                 self._call(emitter, here, result)
             return
-        for here, _ in calls:
-            for name, _ in brought(self.at.matching):
-                made = self.at.input(name, here.partial(self.at.tile))
-                if isinstance(made, Step) and name != self.at.needle.tied and not made.guarded:
-                    emitter.places = self._places_of(name)
-                    emitter.make(made, here, self.at.needle.owner(name))
+        self._bring(emitter, calls, {name for name, _ in brought(self.at.matching)})
         inner = emitter.inside()
         for here, result in calls:
             self._call(inner, here, result)
         emitter.nodes.append(Guard(conditions, inner.scope()))
+
+    def _has_room(
+        self,
+        calls: Sequence[tuple[Position, Register | None]],
+        operand: str,
+        access: Access,
+    ) -> bool:
+        """Return whether registers are left for a fragment of an operand that is brought ahead."""
+        machine = self.context.accelerator
+
+        def file_of(name: str) -> tuple[Storage, int]:
+            return machine.register_file(
+                machine.storage(self.at.needle.operand(name).storage or "")
+            )
+
+        own, _ = file_of(operand)
+        if own.count is None:
+            return True
+        results = len({result.name for _, result in calls if result is not None})
+        file, each = file_of(self.at.needle.target.buffer)
+        taken = results * each if file.name == own.name else 0
+        for name, other in inputs(self.at.mapping):
+            file, each = file_of(name)
+            if file.name == own.name:
+                fragments = len({self._place(other, here) for here, _ in calls})
+                is_own = (name, other) == (operand, access)
+                taken += (min(fragments, 2) if is_own else fragments) * each
+        return taken <= own.count
+
+    def _next(
+        self, calls: Sequence[tuple[Position, Register | None]], access: Access
+    ) -> list[tuple[Position, Register | None]]:
+        """Return the first of some calls, and the first one that needs another fragment."""
+        places = [self._place(access, here) for here, _ in calls]
+        other = next((n for n, place in enumerate(places) if place != places[0]), 0)
+        return [calls[0], calls[other]]
+
+    def _bring(
+        self,
+        emitter: Emitter,
+        calls: Sequence[tuple[Position, Register | None]],
+        operands: AbstractSet[str],
+    ) -> None:
+        """Emit what makes some operands of calls, in the order in which these need them."""
+        for here, _ in calls if operands else ():
+            for name, _ in brought(self.at.matching):
+                if name not in operands or name == self.at.needle.tied:
+                    continue
+                made = self.at.input(name, here.partial(self.at.tile))
+                if isinstance(made, Step) and not made.guarded:
+                    emitter.places = self._places_of(name)
+                    emitter.make(made, here, self.at.needle.owner(name))
 
     def _in_order(self, rounds: list[list[tuple[Position, Tile]]]) -> list[tuple[Position, Tile]]:
         """Return the calls of a block, of which each round has those of one reduction step.
@@ -169,9 +223,13 @@ class Block:
             raise bad("the order of the calls would change that of sums, which must keep theirs")
         return [calls[n] for n in order]
 
+    @classmethod
+    def _places(cls, access: Access, calls: list[tuple[Position, Tile]]) -> list[tuple[int, ...]]:
+        return [cls._place(access, here) for here, _ in calls]
+
     @staticmethod
-    def _places(access: Access, calls: list[tuple[Position, Tile]]) -> list[tuple[int, ...]]:
-        return [tuple(here.at(index).offset for index in access.indices) for here, _ in calls]
+    def _place(access: Access, here: Position) -> tuple[int, ...]:
+        return tuple(here.at(index).offset for index in access.indices)
 
     def _call(self, emitter: Emitter, here: Position, result: Register | None) -> None:
         """Emit the root instruction for one tile."""

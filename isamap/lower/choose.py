@@ -13,7 +13,7 @@ from isamap.lower.alternatives import alternatives
 from isamap.lower.cost import LIGHTER, NEARLY, Estimate
 from isamap.lower.fuse import Fused, check_lowerable, fuse
 from isamap.lower.in_registers import asked_for
-from isamap.lower.joining import joining, shortening
+from isamap.lower.joining import joining, shortening, taking
 from isamap.lower.judge import Judge
 from isamap.lower.next_round import with_next_round
 from isamap.lower.nodes import LoweredKernel
@@ -100,7 +100,7 @@ def choose(
         # Of two about equal ones caches are more in the way of that which asks much more of them.
         lighter = its.cycles < mine.cycles and its.cached * LIGHTER < mine.cached
         best = other if its.beats(mine) or lighter else best
-    best = _shortened(kernel, judge, _joined(kernel, judge, best))
+    best = _shortened(kernel, judge, _joined(kernel, judge, _taken(kernel, judge, best)))
     fused = Fused(best.schedule, best.lowered, best.estimate)
     rivals = tuple(_rivals(found) for found in ruled)
     fused = with_next_round(refined(fused, kernel, judge, rivals), kernel, judge)
@@ -177,6 +177,22 @@ def _together(
     """Return the preferred alternative of each statement, joined where that pays."""
     whole = fuse(kernel, judge, _preferred(considered))
     return Choice(whole.schedule, whole.lowered, whole.estimate, tuple(considered))
+
+
+def _taken(kernel: Kernel, judge: Judge, best: Choice) -> Choice:
+    """Return a choice in which more results are taken from registers, or as it is."""
+    tried: dict[int, int] = {}
+    for number, other in taking(kernel, best.schedule, best.alternatives):
+        tried[number] = tried.get(number, 0) + 1
+        if tried[number] > RIVALS:
+            continue
+        considered = list(best.alternatives)
+        considered[number] = (other,)
+        with suppress(ScheduleError):
+            found = _together(kernel, judge, considered)
+            if found.schedule.followers(number) and found.estimate.beats(best.estimate):
+                return _taken(kernel, judge, replace(found, alternatives=best.alternatives))
+    return best
 
 
 def _joined(kernel: Kernel, judge: Judge, best: Choice) -> Choice:

@@ -379,25 +379,25 @@ class _Walk:
             work.counts[entry.name] = work.counts.get(entry.name, 0.0) + share
             for unit, cycles in entry.busy.items():
                 work.units[unit] = work.units.get(unit, 0.0) + float(cycles) * share
-            for register in self._updated(entry, call):
-                chains[register] = chains.get(register, 0.0) + float(entry.latency) * share
+            for register, wait in self._updated(entry, call).items():
+                chains[register] = chains.get(register, 0.0) + wait * share
         work.chain = max(chains.values(), default=0.0)
         issue = (sum(share for _, share in calls) + slots) / max(1, self.accelerator.issue)
         work.cycles = max([issue, work.chain, *work.units.values()])
         return work
 
-    def _updated(self, entry: Entry, call: Call) -> set[str]:
-        """Return the registers that a call both reads and writes."""
+    def _updated(self, entry: Entry, call: Call) -> dict[str, float]:
+        """Return the registers that a call updates, with the cycles from the old to the new."""
         roles = {o.name: o.role for o in entry.instruction.operands}
-        read: set[str] = set()
+        read: dict[str, float] = {}
         written: set[str] = set()
         for name, place in call.operands:
             if isinstance(place, Register):
                 if roles[name] != "out":
-                    read.add(place.name)
+                    read[place.name] = max(read.get(place.name, 0.0), float(entry.after(name)))
                 if roles[name] in ("out", "inout"):
                     written.add(place.name)
-        return read & written
+        return {name: cycles for name, cycles in read.items() if name in written}
 
     def _windows(self, call: Call, loops: tuple[tuple[str, float], ...]) -> None:
         entry = self.entries[call.instruction]
@@ -421,8 +421,9 @@ class _Walk:
             strides = self._strides(place.offset, loops)
             rest = int(self.value(place.offset.substitute(dict.fromkeys(names, 0))))
             written = operand.role != "in"
-            key = (place.buffer, strides, elements, span, stretch, written)
-            new = Site(place.buffer, strides, set(), elements, span, stretch, written)
+            past = call.bypass and not written
+            key = (place.buffer, strides, elements, span, stretch, written, past)
+            new = Site(place.buffer, strides, set(), elements, span, stretch, written, past)
             self.sites.setdefault(key, new).offsets.add(rest)
 
     def _strides(self, offset: Index, loops: Loops) -> tuple[tuple[str, float, int], ...]:

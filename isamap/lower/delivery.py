@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from isamap.hw.accelerator import Accelerator, Storage
-from isamap.lower.reuse import OUTSIDE
+from isamap.lower.reuse import HELD, OUTSIDE
 from isamap.lower.traffic import Coming, Traffic
 from isamap.schedule.walk import cycles_a_byte
 
@@ -13,8 +13,10 @@ RESIDENT = 1 / 4
 other statements, and of others who share the cache, want the rest.
 """
 
-KEPT = 1 / 2
-"""The part of a core's own cache that data may take to be there from the last call."""
+KEPT = HELD
+"""The part of a core's own cache that data may take to be there from the last call; of more, ever
+more is pushed out before it is read again, until none is left where they fill all of it.
+"""
 
 SHARED = 1 / 8
 """The part of the last cache, which other cores and programs have, too."""
@@ -47,9 +49,11 @@ def delivered(
     levels = [s for s in accelerator.storages if s.kind in ("cache", "memory")]
     sizes = [float(s.size) for s in levels if s.size]
     last = len(sizes) - 1
-    rooms = [(SHARED if n == last else KEPT) * size for n, size in enumerate(sizes)]
-    touched = [all_threads if n == last else whole for n in range(len(rooms))]
-    near = next((n for n, room in enumerate(rooms) if touched[n] <= room), len(levels))
+    missed = [
+        float(all_threads > SHARED * size) if n == last else _missed(whole / size)
+        for n, size in enumerate(sizes)
+    ]
+    near = next((n for n, part in enumerate(missed) if not part), len(levels))
     rated = [s.name for s in levels if s.read is not None]
     found: dict[str, dict[str, dict[float, float]]] = {OUTSIDE: {name: {} for name in rated}}
     inner: float | None = None
@@ -58,8 +62,9 @@ def delivered(
         # What the caches before it hold comes once, if it is not there already.
         waits = inner is not None and whole > RESIDENT * inner
         coming = through(inner) if storage.read is not None else {}
+        lacking = missed[number - 1] if 0 < number <= len(missed) else 1.0
         for nest, parts in coming.items():
-            for during, traffic in parts.during.items():
+            for during, traffic in parts.times(lacking).during.items():
                 part = traffic.unforeseen / traffic.bytes if waits and traffic.bytes else 0.0
                 taken = {storage.name: traffic.bytes * cycles_a_byte(storage, part)}
                 if len(levels) == 1:
@@ -77,6 +82,12 @@ def delivered(
                     own[during] = own.get(during, 0.0) + cycles
         inner = float(storage.size) if storage.size else inner
     return found
+
+
+def _missed(filled: float) -> float:
+    """Return the part of data that is not in a cache from the last call, of which they fill so
+    much."""
+    return min(max((filled - KEPT) / (1 - KEPT), 0.0), 1.0)
 
 
 def _through_ports(memory: Storage, traffic: Traffic) -> float:

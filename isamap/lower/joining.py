@@ -11,9 +11,11 @@ from math import inf
 from typing import TypeAlias
 
 from isamap.ir.ahead import statements_ahead
+from isamap.ir.inline import ApartError
 from isamap.ir.nodes import Kernel
-from isamap.ir.statements import accesses, bind_extents
+from isamap.ir.statements import accesses, bind_extents, read_by
 from isamap.lower.alternative import Alternative
+from isamap.lower.finish import finishing
 from isamap.lower.judge import Judge
 from isamap.lower.looped import Looped
 from isamap.schedule.rounds import Share, rounds_of, shares_of
@@ -60,6 +62,34 @@ def joining(
             if rounds_of(bound, trial, members) is not None:
                 yield number, other
                 break
+
+
+def taking(
+    kernel: Kernel, schedule: Schedule, considered: Considered
+) -> Iterator[tuple[int, Alternative]]:
+    """Yield statements whose results a later one could take from registers, and does not, each with
+    the fastest other mappings: alone, that they are stored may hide what theirs are worth.
+    """
+    bound = bind_extents(kernel)
+    for number, own in enumerate(schedule.statements):
+        if own.within is not None or schedule.followers(number):
+            continue
+        if not any(_takes(bound, number, later) for later in range(number + 1, len(considered))):
+            continue
+        known = [(a.estimate.cycles, n) for n, a in enumerate(considered[number]) if a.estimate]
+        others = [considered[number][n] for _, n in sorted(known)]
+        others = [other for other in others if other.schedule is not None]
+        yield from ((number, other) for other in others if other.mapping != own.mapping)
+
+
+def _takes(bound: Kernel, number: int, later: int) -> bool:
+    """Return whether a later statement could take an earlier one's results from registers."""
+    if bound.statements[number].target.buffer not in read_by(bound.statements[later]):
+        return False
+    try:
+        return bool(finishing(bound, number, [later]).finishes)
+    except ApartError:
+        return False
 
 
 def shortening(

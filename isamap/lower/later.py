@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from isamap.lower.emitter import Emitter
 from isamap.lower.fault import bad
 from isamap.lower.finish import Finished
-from isamap.lower.nodes import Node, Register
+from isamap.lower.nodes import Call, Node, Register, Scope
 from isamap.lower.position import Position
 from isamap.lower.results import Results
 from isamap.lower.statement import StatementLowering
@@ -125,7 +125,66 @@ def between(parts: Sequence[Sequence[Node]], units: Sequence[tuple[Node, ...]]) 
     """Return the parts of a reduction with what finishes other results spread over them."""
     nodes: list[Node] = []
     for n, part in enumerate(parts):
-        nodes += part
-        for unit in units[n * len(units) // len(parts) : (n + 1) * len(units) // len(parts)]:
-            nodes += unit
+        own = units[n * len(units) // len(parts) : (n + 1) * len(units) // len(parts)]
+        nodes += _woven(part, [node for unit in own for node in unit])
     return nodes
+
+
+def _woven(part: Sequence[Node], unit: Sequence[Node]) -> Sequence[Node]:
+    """Return a part with other nodes spread over its calls, or behind it where it has loops.
+
+    A core looks ahead over fewer instructions than finish a tile: what is to run beside a
+    product has to stand beside it.
+    """
+    registers, others = _opened(unit)
+    calls = _calls(part)
+    if calls is None or not others:
+        return [*part, *unit]
+    return [Scope(tuple(registers), tuple(_Weave(others, calls).nodes(part)))]
+
+
+def _opened(nodes: Sequence[Node]) -> tuple[list[Register], list[Node]]:
+    """Return the registers of scopes and what is in them, in turn."""
+    registers: list[Register] = []
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Scope):
+            inner, body = _opened(node.body)
+            registers += [*node.registers, *inner]
+            found += body
+        else:
+            found.append(node)
+    return registers, found
+
+
+def _calls(nodes: Sequence[Node]) -> int | None:
+    """Return how many calls there are, None if there is anything else than these and scopes."""
+    total = 0
+    for node in nodes:
+        inside = _calls(node.body) if isinstance(node, Scope) else int(isinstance(node, Call))
+        if not inside:
+            return None
+        total += inside
+    return total
+
+
+@dataclass(slots=True)
+class _Weave:
+    """Nodes that are put behind calls, evenly; so many ``calls`` there are, of which some are
+    ``done``."""
+
+    others: Sequence[Node]
+    calls: int
+    done: int = 0
+
+    def nodes(self, nodes: Sequence[Node]) -> list[Node]:
+        """Return nodes with others between them."""
+        found: list[Node] = []
+        for node in nodes:
+            if isinstance(node, Scope):
+                found.append(replace(node, body=tuple(self.nodes(node.body))))
+                continue
+            first = self.done * len(self.others) // self.calls
+            self.done += 1
+            found += [node, *self.others[first : self.done * len(self.others) // self.calls]]
+        return found

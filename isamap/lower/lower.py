@@ -23,6 +23,7 @@ from isamap.lower.nest import Nest
 from isamap.lower.nodes import Array, LoweredKernel, Node
 from isamap.lower.ordered import in_order
 from isamap.lower.packing import fill
+from isamap.lower.past import loads_past
 from isamap.lower.rounds import is_looped, one_loop
 from isamap.lower.share import share_copies
 from isamap.lower.staged import copy_together
@@ -257,6 +258,7 @@ def lower_statement(
     nest = made.build(ranges)
     if isinstance(lowering.entry, Composed):
         nest = expand(nest, lowering.entry, context)
+    nest = loads_past(nest, lowering.operands.past, context.accelerator)
     nodes += [*lowering.placed_first(), *lowering.operands.copies, *nest]
     return tuple(nodes), made.results.finished.ways
 

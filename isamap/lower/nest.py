@@ -17,6 +17,9 @@ from isamap.lower.position import Position
 from isamap.lower.results import Results
 from isamap.lower.statement import StatementLowering
 
+CALLS_IN_PARTS = 64
+"""Calls that compute between which results of the block before are finished one by one, at most."""
+
 CALLS_IN_BODIES = 128
 """Calls that innermost loops which differ in the conditions they may take for given have in all."""
 
@@ -311,17 +314,21 @@ class Nest:
         level = self.levels[depth]
         v, live = level.variable, position.live[level.variable].constant
         full = 1 if live is None else max(1, live // level.step)
-        parts: list[list[Node]] = []
         number = max(1, min(wanted, full))
-        for n in range(number):
-            first, last = n * full // number, (n + 1) * full // number
+        # Steps stand alone where that is not much code: what finishes results goes between them.
+        calls = full * len(results) * max(1, level.step // self.at.tile[v])
+        alone = depth + 1 == len(self.levels) and calls <= CALLS_IN_PARTS
+        steps = full if alone else number
+        parts: list[list[Node]] = [[] for _ in range(number)]
+        for n in range(steps):
+            first, last = n * full // steps, (n + 1) * full // steps
             inner = position
-            if number > 1:
+            if steps > 1:
                 assert live is not None
-                end = live if n == number - 1 else last * level.step
+                end = live if n == steps - 1 else last * level.step
                 origin = position.origin[v] + first * level.step
                 inner = position.moved(v, origin, const(end - first * level.step))
-            parts.append(self._inner(depth, inner, results))
+            parts[n * number // steps] += self._inner(depth, inner, results)
         return parts
 
     # --- accumulators ---------------------------------------------------------------------------

@@ -55,7 +55,8 @@ class Call:
 
     ``operands`` gives every operand its place.  An ``inout`` operand's register is read and
     written; a needle that ties an input to the output has the same register in both.  ``symbols``
-    are the instruction's extents and free pitches.  With ``bypass`` it is a store past the caches:
+    are the instruction's extents and free pitches.  With ``bypass`` it is a load past
+    the first cache, or a store past the caches:
     what it writes is the same.
     """
 

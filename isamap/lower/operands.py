@@ -58,6 +58,18 @@ class Operands:
         self._joints: dict[Place, Joint] = {}
         self.references = self._references()
 
+    @property
+    def past(self) -> frozenset[str]:
+        """The arrays from which loads go past the first cache, as far as the loops are made."""
+        places = [
+            (operand, access)
+            for operand, _ in brought(self.matching)
+            for access in accesses_of(self.matching, operand)
+        ]
+        return frozenset(
+            self.references[o][a].array for o, a in map(places.__getitem__, self.schedule.past)
+        )
+
     def _references(self) -> dict[str, dict[Access, Reference]]:
         treatments = iter(self.schedule.operands)
         pitches: dict[Place, int] = {}

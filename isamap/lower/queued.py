@@ -73,7 +73,8 @@ class _Known:
     """What is always the same of a call: its units, the cycles for which it occupies one of each,
     those that others share with it, and its operands that something may have to wait for.
 
-    Operands are registers or windows of arrays; each is read, written or both.
+    Operands are registers or windows of arrays; each is read, written or both, and needed so many
+    cycles after the call begins.
     """
 
     taken: tuple[tuple[tuple[int, ...], float], ...]
@@ -81,7 +82,7 @@ class _Known:
     on_host: bool
     latency: float
     gates: tuple[str, ...]
-    operands: tuple[tuple[Register | Window, bool, bool], ...]
+    operands: tuple[tuple[Register | Window, bool, bool, float], ...]
 
 
 Place = tuple[str, int, int]
@@ -225,10 +226,10 @@ class _Queues:
             start = max(start, min(all_[unit] for unit in units))
         for unit in known.gates:
             start = max(start, self._gate(unit))
-        touched = [(self._place(own), read, write) for own, read, write in known.operands]
-        for place, _, written in touched:
+        touched = [(self._place(own), r, w, late) for own, r, w, late in known.operands]
+        for place, _, written, late in touched:
             for ready, needed in self._overlapping(place):
-                start = max(start, all_[ready], all_[needed] if written else 0.0)
+                start = max(start, all_[ready] - late, all_[needed] - late if written else 0.0)
             ready_before, needed_before = self.before.get(place[0], (0.0, 0.0))
             start = max(start, ready_before, needed_before if written else 0.0)
         start = self.times.lend(known.lent, start) if known.lent else start
@@ -238,10 +239,10 @@ class _Queues:
             longest = max(longest, start + cycles)
         for unit in known.gates:
             self.times.reach(self.times.named(self.done, unit), max(done, longest))
-        for place, read, written in touched:
+        for place, read, written, late in touched:
             ready, needed = self.places[place]
             if read:
-                self.times.reach(needed, longest)
+                self.times.reach(needed, max(longest, start + late))
             if written:
                 all_[ready] = done
             if place[0] in self.arrays:
@@ -302,12 +303,13 @@ class _Queues:
             else:
                 taken.append((self.times.unit(unit), each))
                 gates.append(unit)
-        operands: list[tuple[Register | Window, bool, bool]] = []
+        operands: list[tuple[Register | Window, bool, bool, float]] = []
         for name, place in call.operands:
             role = entry.instruction.operand(name).role
             watched = isinstance(place, Window) and place.buffer in self.watched
             if isinstance(place, Register) or (isinstance(place, Window) and watched):
-                operands.append((place, role != "out", role in ("out", "inout")))
+                late = 0.0 if role == "out" else float(entry.latency - entry.after(name))
+                operands.append((place, role != "out", role in ("out", "inout"), late))
         own = _Known(
             tuple(taken),
             lent,

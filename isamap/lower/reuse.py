@@ -15,6 +15,9 @@ from isamap.schedule.walk import unforeseen
 HELD = 2 / 3
 """The part of a cache that is taken for what it holds."""
 
+TINY = 1e-9
+"""By how much more than nothing room is less."""
+
 LOOKAHEAD = 400.0
 """Cycles before data are used in which processors begin to bring them, with what they have begun to
 do and with what they fetch ahead.
@@ -64,6 +67,9 @@ class Reuse:
         loop."""
         groups: dict[tuple[tuple[str, float], ...], list[Site]] = {}
         sites = self.sites if capacity is None else self.apart
+        is_first = self.first is not None and capacity == self.first.size
+        passing = [site for site in sites if site.past] if is_first else []
+        sites = tuple(site for site in sites if not site.past) if passing else sites
         for site in sites:
             if not self._stays_inside(site.array, capacity):
                 groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
@@ -81,6 +87,10 @@ class Reuse:
                 fewer = together is not None and together.whole.bytes < alone.whole.bytes
                 alone = together if together is not None and fewer else alone
             amount[outermost] = alone
+        for site in passing:
+            # They leave nothing in it, and come again whenever they are asked for.
+            again = self._asked((site,), len(site.loops), stays=False, capacity=None)
+            amount[_outermost(site)] = amount.get(_outermost(site), Coming()) + again
         return amount
 
     def _stays_inside(self, array: str, capacity: float | None) -> bool:
@@ -101,12 +111,17 @@ class Reuse:
             return self._asked(sites, depth, stays=False, capacity=None)
         is_first = self.first is not None and capacity == self.first.size
         sure, _ = self._reused(depth, sites, every, capacity * HELD, is_first)
-        most, filled = self._reused(depth, sites, every, capacity, is_first)
-        if sure == most:
-            return self._asked(sites, *sure, capacity)
-        lost = min(max((filled / capacity - HELD) / (1 - HELD), 0.0), 1.0)
-        least = self._asked(sites, *most, capacity)
-        return least.times(1 - lost) + self._asked(sites, *sure, capacity).times(lost)
+        kept = self._asked(sites, *sure, capacity)
+        found, room = kept, capacity
+        while True:
+            most, filled = self._reused(depth, sites, every, room, is_first)
+            if most == sure or filled <= capacity * HELD:
+                return found
+            lost = min((filled / capacity - HELD) / (1 - HELD), 1.0)
+            least = self._asked(sites, *most, capacity)
+            mixed = least.times(1 - lost) + kept.times(lost)
+            found = mixed if mixed.whole.bytes < found.whole.bytes else found
+            room = filled * (1 - TINY)  # what takes less: inner loops alone
 
     def _reused(
         self,
@@ -122,26 +137,27 @@ class Reuse:
         Other loops inside that one touch what they need meanwhile.
         """
         held = 0.0
+        own = {site.array for site in sites} if is_first else set()
         around = sites[0].loops
         while depth > 0:
             beside = _beside_each_other(every, around[:depth])
-            wanted = self._footprint(beside, depth - 1, is_first)
+            wanted = self._footprint(beside, depth - 1, own)
             if wanted > room:
                 break
             held = wanted
             depth -= 1
         inside = _beside_each_other(every, around[:depth])
-        if len(inside) == len(sites):
-            # Lines of few sets may push each other out within an iteration.
-            stays = not is_first or held > 0 or self._footprint(inside, depth, is_first) <= room
-            return (depth, stays), held
-        wanted = self._footprint(inside, depth, is_first)
+        if len(inside) == len(sites) and (not is_first or held > 0):
+            return (depth, True), held
+        # In the first cache, lines of few sets may push each other out within an iteration.
+        wanted = self._footprint(inside, depth, own)
         return (depth, wanted <= room), max(held, wanted if wanted <= room else 0.0)
 
-    def _footprint(self, sites: Sequence[Site], depth: int, is_first: bool) -> float:
+    def _footprint(self, sites: Sequence[Site], depth: int, crowding: AbstractSet[str]) -> float:
         """Return the bytes of a cache that sites take in the loops from ``depth`` inwards.
 
-        Those are whole lines; in the first cache, those of all sets where theirs are few.
+        Those are whole lines; of ``crowding`` arrays, which are to stay in the first cache, those
+        of all sets where theirs are few.  Others only take room from what shares these sets.
         """
         arrays: dict[str, list[Site]] = {}
         for site in sites:
@@ -152,7 +168,7 @@ class Reuse:
             factors = []
             for site in own:
                 factor = lines_of(site.run(depth) * size, LINE)
-                if is_first and self.first is not None:
+                if array in crowding and self.first is not None:
                     factor *= crowded(site, size, depth, self.first)
                 factors.append(factor)
             total += touched_elements(own, depth) * size * min(factors)
@@ -284,7 +300,7 @@ def _apart(sites: Sequence[Site], bytes_: Mapping[str, int]) -> tuple[Site, ...]
     that moves with them."""
     moving: dict[object, list[Site]] = {}
     for site in sites:
-        moving.setdefault((site.array, site.loops, site.written), []).append(site)
+        moving.setdefault((site.array, site.loops, site.written, site.past), []).append(site)
     left: set[int] = set()
     for kin in moving.values():
         kin.sort(key=lambda site: len(site.offsets) * site.elements, reverse=True)

@@ -66,7 +66,8 @@ class Site:
     """The places of one array that are read or written with the same strides in the same loops.
 
     At each place there are so many ``elements``, the last ``span - 1`` from the first, and
-    ``stretch`` of them next to each other.  ``written`` are those that something is stored to.
+    ``stretch`` of them next to each other.  ``written`` are those that something is stored to,
+    ``past`` those that are loaded past the first cache.
     """
 
     array: str
@@ -76,6 +77,7 @@ class Site:
     span: int
     stretch: int
     written: bool = False
+    past: bool = False
 
     def footprint(self, depth: int) -> float:
         """Elements touched by the loops from ``depth`` inwards."""

@@ -33,7 +33,7 @@ def uncached(
     Statements that are ``settled``, or say already how their results are stored, stay as they are.
     """
     cache = accelerator.largest_cache
-    if cache is None or not any(entry.bypass for entry in accelerator.entries):
+    if cache is None or not accelerator.past_stores:
         return schedule
     apart = {*settled, *statements_ahead(kernel)}
     lent = lent_places(kernel, schedule)

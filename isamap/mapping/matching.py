@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping as Dict
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from isamap.hw.accelerator import Entry
 from isamap.ir.index import Index
@@ -62,6 +63,11 @@ class Needle:
     def operand(self, name: str) -> Buffer:
         """Return the declaration of the operand that is read under a name of ``value``."""
         return self.entry.instruction.operand(self.owner(name))
+
+    @property
+    def chain(self) -> Fraction:
+        """Cycles from the old result to the new one."""
+        return self.entry.after(self.tied or self.target.buffer)
 
     @property
     def moved(self) -> str | None:

@@ -214,7 +214,7 @@ def _limits(
     found = {unit: calls * float(cycles) for unit, cycles in entry.busy.items()}
     found["issue"] = calls * parts / max(1, accelerator.issue)
     if any(v not in results for v in tiles if tiles[v] > 1):
-        found["chain"] = calls * float(entry.latency) / inflight
+        found["chain"] = calls * float(mapping.matching.needle.chain) / inflight
     return found
 
 
@@ -226,7 +226,7 @@ def _chain(mapping: LegalMapping, extents: Mapping[str, int], share: float) -> f
         for v in statement.variables
         if v.name not in statement.target.names
     )
-    return share * prod(tiles) * float(mapping.matching.needle.entry.latency)
+    return share * prod(tiles) * float(mapping.matching.needle.chain)
 
 
 def _memories(

@@ -193,6 +193,7 @@ def schedule_facts(
             "pitches": [s.pitch(n) for n in range(len(s.operands))],
             "buffers": [s.places(n) for n in (*range(len(s.operands)), None)],
             "stream": s.stream,
+            "past": list(s.past),
             "prefetch": [
                 {"access": early.access, "ahead": early.count, "of": early.variable}
                 for early in s.early

@@ -10,6 +10,7 @@ from isamap.diagnostics import (
     NoMappingError,
     fail,
 )
+from isamap.emit.c import inner_of
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statements_ahead
 from isamap.ir.nodes import Kernel
@@ -67,6 +68,10 @@ def map_kernel(
                 cost = estimate(lowered, hardware, symbols, options.threads)
     with clock.stage("emit"):
         c, no_c = emitted(mapped, hardware, lowered, tell)
+        if c is not None:
+            # What rewritings have done away with is still in the kernel that people know.
+            inner = tuple(dict.fromkeys((*c.source.inner, *inner_of(kernel))))
+            c = replace(c, source=replace(c.source, inner=inner))
     return Result(
         kernel,
         mapped,

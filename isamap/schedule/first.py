@@ -253,7 +253,7 @@ def _score(
     if not _fits(shape, block, accelerator, resident, single, come.besides):
         return None
     throughput = max(float(entry.throughput), come.busiest(entry.busy, calls, fragments))
-    chained = float(entry.latency) / results
+    chained = float(shape.mapping.matching.needle.chain) / results
     compute = max(throughput, chained if shape.reductions else throughput)
     waste = 1.0
     for v in shape.outputs:

@@ -9,6 +9,7 @@ from isamap.mapping.find import on_axes
 from isamap.mapping.matching import Mapping
 from isamap.schedule.buffers import buffer_texts
 from isamap.schedule.calls import calls_text
+from isamap.schedule.past import past_texts
 from isamap.schedule.schedule import Early, Level, Schedule, StatementSchedule
 from isamap.schedule.treatment import inputs
 
@@ -68,6 +69,8 @@ def _clauses(statement: Named, own: StatementSchedule) -> list[str]:
         lines.append(f"operands {', '.join(_operands(own))}")
     if own.stream is not None:
         lines.append(f"stream {print_expr(inputs(own.mapping)[own.stream][1])}")
+    if own.past:
+        lines.append(f"past {', '.join(past_texts(own))}")
     if own.early:
         lines.append(f"prefetch {', '.join(early_text(own, early) for early in own.early)}")
     if own.buffers:

@@ -13,6 +13,7 @@
           | "loops" ("none" | level ("," level)*)
           | "operands" ACCESS ["as" NAME] TREATMENT ("," ACCESS ["as" NAME] TREATMENT)*
           | "stream" ACCESS
+          | "past" ("none" | ACCESS ["as" NAME] ("," ACCESS ["as" NAME])*)
           | "prefetch" ("none" | early ("," early)*)
           | "buffers" ("none" | ACCESS ["as" NAME] INT ("," ACCESS ["as" NAME] INT)*)
           | "results" ("cached" | "uncached" | "later") ("," ("cached" | "uncached" | "later"))*
@@ -44,6 +45,7 @@ from isamap.schedule.written import (
     WrittenEarly,
     WrittenInstruction,
     WrittenLevel,
+    WrittenLoads,
     WrittenOperand,
     WrittenRewriting,
     WrittenSchedule,
@@ -214,6 +216,7 @@ class _Reader(Tokens):
             "loops": lambda: self._or_none(self._level),
             "operands": lambda: self._list(self._operand),
             "stream": lambda: self._expression("an access"),
+            "past": lambda: self._or_none(self._loaded),
             "prefetch": lambda: self._or_none(self._early),
             "buffers": lambda: self._or_none(self._buffers),
             "results": lambda: self._list(self._stored),
@@ -289,6 +292,11 @@ class _Reader(Tokens):
         step, parallel, word = self._number("a step"), self._skip("parallel"), self._next
         overlap = Word(word.text, self._span(word)) if self._skip("overlap") else None
         return WrittenLevel(name, step, parallel, overlap)
+
+    def _loaded(self) -> WrittenLoads:
+        what = self._expression("a buffer or an access")
+        operand = self._name("an operand of the instruction") if self._skip("as") else None
+        return WrittenLoads(what, operand)
 
     def _operand(self) -> WrittenOperand:
         what = self._expression("a buffer or an access")

@@ -15,6 +15,7 @@ from isamap.schedule.buffers import resolve_buffers
 from isamap.schedule.early import resolve_early
 from isamap.schedule.inside import copied_inside
 from isamap.schedule.overlap import no_overlap
+from isamap.schedule.past import resolve_past
 from isamap.schedule.printed import axes_text, bound_texts, tile_text
 from isamap.schedule.reader import LATER, STORED, said_twice, schedule_fault, squeezed
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
@@ -100,6 +101,12 @@ def resolve(
         pitches = _pitches(written, base, operands, treatments, faults)
     if written.stream is not None:
         stream = _stream(written.stream, base.mapping, faults)
+    past = base.past
+    if written.past is not None:
+        machine = treatments.producers.accelerator
+        past = resolve_past(written.past, base.mapping, machine, faults)
+    elif written.loops is not None or written.operands is not None:
+        past = ()  # the rule's was for other loops
     early = base.early
     if written.prefetch is not None:
         machine = treatments.producers.accelerator
@@ -126,6 +133,7 @@ def resolve(
         levels=levels,
         operands=operands,
         stream=stream,
+        past=past,
         inside=inside,
         early=early,
         bypass=bypass,
@@ -418,7 +426,7 @@ def _bypass(
         return None
     word = stored[0]
     is_past = word.text == "uncached"
-    if is_past and not any(entry.bypass for entry in accelerator.entries):
+    if is_past and not accelerator.past_stores:
         text = f"no instruction of {accelerator.name} stores past the caches"
         hint = "a description says how with 'bypass' of a store"
         faults.append(Diagnostic("E415", text, word.span, hint=hint))

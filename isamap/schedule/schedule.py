@@ -55,7 +55,8 @@ class StatementSchedule:
     packed fragments, see :data:`Treatment`.  ``stream`` is the access whose fragments order the
     calls of a block; without it, it is the one that has most.  ``early`` are the lines that are
     prefetched.  With ``bypass`` results go to memory past the caches, where an instruction does
-    that: their lines are not read before, and take no room; None leaves it to the rule.
+    that: their lines are not read before, and take no room; None leaves it to the rule.  ``past``
+    are the accesses whose loads leave nothing in the first cache.
 
     ``pitches`` are, for each of these accesses, the elements from one row of its padded copy to the
     next, 0 where rows follow each other.
@@ -91,6 +92,7 @@ class StatementSchedule:
     buffers: tuple[int, ...] = ()
     later: bool = False
     by: str | None = None
+    past: tuple[int, ...] = ()
 
     def places(self, access: int | None) -> int:
         """Return in how many places fragments of an access, or of the results, lie in turn."""

@@ -50,6 +50,9 @@ FUSED = ("fused", "apart")
 STORED = ("cached", "uncached")
 """Whether results are stored as any store does it, or past the caches."""
 
+LOADED = ("past", "cached")
+"""Whether accesses are loaded past the first cache, where the first schedule does so."""
+
 FINISHED = ("later", "at once")
 """Whether results are finished while the next ones are computed, where the first schedule does it.
 """
@@ -99,6 +102,7 @@ class Space:
     _written: Schedule | None = field(repr=False, default=None)
     _past: Mapping[int, bool | None] = field(repr=False, default_factory=dict)
     _later: Sequence[int] = field(repr=False, default=())
+    _loads: Mapping[int, StatementSchedule] = field(repr=False, default_factory=dict)
     _by: Mapping[int, str | None] = field(repr=False, default_factory=dict)
 
     @property
@@ -132,6 +136,10 @@ class Space:
             if assignment.get(_results(number), 0):
                 past = not past
             built[number] = replace(built[number], bypass=past)
+        for number, own in self._loads.items():
+            same = built[number].mapping == own.mapping
+            if same and LOADED[assignment.get(_loads(number), 0)] == "past":
+                built[number] = replace(built[number], past=own.past)
         taken = {own.within for own in built}
         for number in self._later:
             later = FINISHED[assignment.get(_finished(number), 0)] == "later"
@@ -187,16 +195,18 @@ def space(
     choices += [Choice(_fused(number), FUSED) for number in fused]
     choices += [Choice(_rounds(number), ROUNDS) for number in rounds]
     past = {}
-    if like is not None and any(entry.bypass for entry in accelerator.entries):
+    if like is not None and accelerator.past_stores:
         past = {n: own.bypass for n, own in enumerate(like.statements) if own.within is None}
     choices += [Choice(_results(n), STORED[::-1] if own else STORED) for n, own in past.items()]
     later = [] if like is None else [n for n, own in enumerate(like.statements) if own.later]
     choices += [Choice(_finished(n), FINISHED) for n in later]
+    loads = {} if like is None else {n: own for n, own in enumerate(like.statements) if own.past}
+    choices += [Choice(_loads(n), LOADED) for n in loads]
     first = like if written else None
     if first is not None and (first.abreast, first.once) != (None, None):
         choices.append(Choice(CALLS, STARTS))
     by = {} if like is None else {n: like.statements[n].by for n in fused}
-    return Space(tuple(choices), makers, kernel, fused, rounds, first, past, later, by)
+    return Space(tuple(choices), makers, kernel, fused, rounds, first, past, later, loads, by)
 
 
 def _fused(number: int) -> str:
@@ -205,6 +215,10 @@ def _fused(number: int) -> str:
 
 def _results(number: int) -> str:
     return f"{number}.results"
+
+
+def _loads(number: int) -> str:
+    return f"{number}.loads"
 
 
 def _finished(number: int) -> str:

@@ -15,6 +15,7 @@ CLAUSES = (
     "loops",
     "operands",
     "stream",
+    "past",
     "prefetch",
     "buffers",
     "results",
@@ -87,6 +88,14 @@ class WrittenBuffers:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenLoads:
+    """``B``, ``X[h, w] as a``: accesses whose loads go past the first cache."""
+
+    what: Word
+    operand: Word | None
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenInstruction:
     """``vfmadd_f32(a = A[m, k], b = B[k, n]) way 2``: what computes a statement.
 
@@ -113,6 +122,7 @@ class WrittenStatement:
     loops: tuple[WrittenLevel, ...] | None = None
     operands: tuple[WrittenOperand, ...] | None = None
     stream: Word | None = None
+    past: tuple[WrittenLoads, ...] | None = None
     prefetch: tuple[WrittenEarly, ...] | None = None
     buffers: tuple[WrittenBuffers, ...] | None = None
     results: tuple[Word, ...] | None = None

@@ -8,6 +8,7 @@ Scratchpads are followed row by row, memory element by element, other registers 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import lcm, prod
+from typing import TypeAlias
 
 import numpy as np
 
@@ -39,6 +40,11 @@ class Place:
             self.history.reach(len(self.ready))
 
 
+Touched: TypeAlias = tuple[Place, Values, int]
+"""A place, which of its rows or elements, and how long after an instruction begins it needs them.
+"""
+
+
 class Timeline:
     """Follows executed instructions through the queues of their units.
 
@@ -50,7 +56,11 @@ class Timeline:
         self.accelerator = accelerator
         self.sizes = sizes
         self.counts = {unit.name: unit.count for unit in accelerator.units}
-        parts = [e.latency.denominator for e in accelerator.entries]
+        parts = [
+            cycles.denominator
+            for entry in accelerator.entries
+            for cycles in (entry.latency, *entry.latency_from.values())
+        ]
         parts += [
             (cycles * self.counts.get(unit, 1)).denominator
             for entry in accelerator.entries
@@ -114,11 +124,11 @@ class Timeline:
         start = max(free, self.host, *(self.gates.get(unit, 0) for unit in took))
         if self.order is not None:
             self._check(self.order, call, queue or HOST, reads, writes)
-        for place, where in reads:
-            start = max(start, int(place.ready[where].max(initial=0)))
-        for place, where in writes:
-            start = max(start, int(place.ready[where].max(initial=0)))
-            start = max(start, int(place.needed[where].max(initial=0)))
+        for place, where, late in reads:
+            start = max(start, int(place.ready[where].max(initial=0)) - late)
+        for place, where, late in writes:
+            start = max(start, int(place.ready[where].max(initial=0)) - late)
+            start = max(start, int(place.needed[where].max(initial=0)) - late)
         start = self._when_free(lanes, start)
         done = start + int(entry.latency * self.scale)
         longest = start
@@ -128,9 +138,10 @@ class Timeline:
             longest = max(longest, start + cycles_)
             self.held[unit] = self.held.get(unit, 0) + start - free
             self.last[unit] = max(self.last.get(unit, 0), done, start + cycles_)
-        for place, where in reads:
-            place.needed[where] = np.maximum(place.needed[where], longest)
-        for place, where in writes:
+        for place, where, late in reads:
+            read = max(longest, start + late)
+            place.needed[where] = np.maximum(place.needed[where], read)
+        for place, where, _ in writes:
             place.ready[where] = done
         self.end = max(self.end, done, longest)
 
@@ -182,17 +193,17 @@ class Timeline:
         order: Order,
         call: Call,
         unit: str,
-        reads: Sequence[tuple[Place, Values]],
-        writes: Sequence[tuple[Place, Values]],
+        reads: Sequence[Touched],
+        writes: Sequence[Touched],
     ) -> None:
         """LoweredFault where an instruction touches what another unit may not be done with."""
         both = [(reads, False), (writes, True)]
         for found, write in both:
-            for place, where in found:
+            for place, where, _ in found:
                 order.check(unit, place.history, where, write, call.instruction)
         number = order.start(unit)
         for found, write in both:
-            for place, where in found:
+            for place, where, _ in found:
                 order.note(unit, number, place.history, where, write)
 
     def copied(self, copy: Copy) -> None:
@@ -209,18 +220,19 @@ class Timeline:
 
     def _touched(
         self, call: Call, entry: Entry, plan: Plan, begins: Begins
-    ) -> tuple[list[tuple[Place, Values]], list[tuple[Place, Values]]]:
-        reads: list[tuple[Place, Values]] = []
-        writes: list[tuple[Place, Values]] = []
+    ) -> tuple[list[Touched], list[Touched]]:
+        reads: list[Touched] = []
+        writes: list[Touched] = []
         for name, operand in call.operands:
+            role = entry.instruction.operand(name).role
+            late = 0 if role == "out" else int((entry.latency - entry.after(name)) * self.scale)
             if name in begins:
                 array, begin = begins[name]
                 place, footprint = self._array(array), plan.footprints[name]
-                reads.append((place, footprint.reads + begin))
-                writes.append((place, footprint.writes + begin))
+                reads.append((place, footprint.reads + begin, late))
+                writes.append((place, footprint.writes + begin, late))
             elif isinstance(operand, Register):
-                own = self._rows(operand)
-                role = entry.instruction.operand(name).role
+                own = (*self._rows(operand), late)
                 if role != "out":
                     reads.append(own)
                 if role in ("out", "inout"):

@@ -107,7 +107,8 @@ class _Site:
     """A call node, kept alive as it is known by its identity, and what it depends on."""
 
     call: Call
-    sources: tuple[str, ...]
+    sources: tuple[tuple[str, int], ...]
+    """Registers that it reads, and the time from each of them to the result."""
     targets: tuple[str, ...]
     latency: int
     conflict: bool
@@ -123,7 +124,13 @@ class _Account:
         self.used: dict[str, Entry] = {}
         self.bytes: Counter[str] = Counter()
         # When each register's value is ready, in fractions of a cycle that make latencies whole.
-        self.scale = lcm(*(e.latency.denominator for e in accelerator.entries))
+        self.scale = lcm(
+            *(
+                c.denominator
+                for e in accelerator.entries
+                for c in (e.latency, *e.latency_from.values())
+            )
+        )
         self.ready: dict[str, int] = {}
         self.sites: dict[int, _Site] = {}
         self.moved: dict[tuple[str, int], tuple[tuple[str, int], ...]] = {}
@@ -165,15 +172,15 @@ class _Account:
             sources, targets = _registers(call, entry)
             site = self.sites[id(call)] = _Site(
                 call,
-                sources,
+                tuple((name, int(cycles * self.scale)) for name, cycles in sources),
                 targets,
                 int(entry.latency * self.scale),
                 _in_one_bank(call, self.accelerator),
             )
         self.conflicts += site.conflict
         end = site.latency
-        for source in site.sources:
-            end = max(end, self.ready.get(source, 0) + site.latency)
+        for source, latency in site.sources:
+            end = max(end, self.ready.get(source, 0) + latency)
         for target in site.targets:
             self.ready[target] = end
         for port, amount in self._traffic(call, entry, plan):
@@ -242,14 +249,16 @@ def _in_one_bank(call: Call, accelerator: Accelerator) -> bool:
     return len(set(found)) < len(found)
 
 
-def _registers(call: Call, entry: Entry) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the registers that a call reads and those that it writes."""
+def _registers(
+    call: Call, entry: Entry
+) -> tuple[tuple[tuple[str, Fraction], ...], tuple[str, ...]]:
+    """Return the registers that a call reads, with the cycles to its result, and writes."""
     sources, targets = [], []
     for name, place in call.operands:
         if isinstance(place, Register):
             role = entry.instruction.operand(name).role
             if role != "out":
-                sources.append(place.name)
+                sources.append((place.name, entry.after(name)))
             if role in ("out", "inout"):
                 targets.append(place.name)
     return tuple(sources), tuple(targets)

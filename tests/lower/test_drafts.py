@@ -6,6 +6,7 @@ import pytest
 
 from isamap.diagnostics import ScheduleError
 from isamap.hw.load import load_hardware
+from isamap.ir.printer import print_statement
 from isamap.lower import lower as lowering
 from isamap.lower.apart import every
 from isamap.lower.cost import estimate
@@ -64,7 +65,7 @@ def test_statements_that_schedules_have_in_common_are_lowered_once(
     before = lowering.lower_statement
 
     def counting(context, statement, *rest):  # type: ignore[no-untyped-def]
-        made.append(statement.target.buffer)
+        made.append(print_statement(statement))
         return before(context, statement, *rest)
 
     monkeypatch.setattr(lowering, "lower_statement", counting)

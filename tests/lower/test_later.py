@@ -1,22 +1,25 @@
 """Results that are finished while the next ones are computed."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from isamap.diagnostics import ScheduleError
+from isamap.ir.dtype import DTYPES
+from isamap.ir.index import const
 from isamap.ir.statements import bind_extents
 from isamap.lower.cost import estimate
 from isamap.lower.later import between
 from isamap.lower.lower import lower
-from isamap.lower.nodes import Call, Loop, LoweredKernel, Node, Prefetch, Scope
+from isamap.lower.nodes import Call, Guard, Loop, LoweredKernel, Node, Prefetch, Register, Scope
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.proof.certificate import certify
 from isamap.proof.evidence import Evidence
 from isamap.schedule.schedule import Schedule
-from isamap.text.load import load_module
+from isamap.text.load import load_module, parse_module
 from tests.lower.test_lowering import agrees, first_choice, machine
 
 KERNELS = {k.name: k for k in load_module(Path(__file__).parent / "later.ir").kernels}
@@ -114,3 +117,58 @@ def test_units_are_spread_over_the_parts_of_a_reduction() -> None:
     units = [(Prefetch("l1", "B", n),) for n in range(4)]  # type: ignore[arg-type]
     names = [node.buffer for node in between(parts, units) if isinstance(node, Prefetch)]
     assert names == ["A", "B", "A", "B", "A", "B", "B"]
+
+
+def test_what_finishes_a_tile_stands_between_the_calls_of_a_part() -> None:
+    def call(name: str) -> Call:
+        return Call(name, ())
+
+    def names(nodes: Sequence[Node]) -> list[str]:
+        found: list[str] = []
+        for node in nodes:
+            inside = node.body if isinstance(node, Scope | Loop) else ()
+            found += names(inside) if inside else [node.instruction]  # type: ignore[union-attr]
+        return found
+
+    register = Register("r", "rows", DTYPES["f32"], (16, 16))
+    steps = [Scope((), (call("load"), call("a"), call("b"))), Scope((), (call("c"), call("d")))]
+    unit = (Scope((register,), (call("x"), Scope((), (call("y"), call("z"))))),)
+    (woven,) = between([steps], [unit])
+    # Its registers are there while all of it is done.
+    assert isinstance(woven, Scope)
+    assert woven.registers == (register,)
+    assert names(woven.body) == ["load", "a", "x", "b", "c", "y", "d", "z"]
+    # There is no place in a loop for what is done once.
+    loop = Loop("k", const(4), tuple(steps))
+    assert names(between([[loop]], [unit])) == [*names(steps), "x", "y", "z"]
+
+
+def test_steps_stand_alone_where_that_is_little_code() -> None:
+    """Sixteen products of four tiles have what finishes four others between them."""
+    for terms, loops in ((256, False), (4096, True)):
+        text = f"""kernel product {{
+          in A : bf16[96, {terms}]  const B : bf16[{terms}, 64]  local S : f32[96, 64]
+          out C : bf16[96, 64]
+          S[m, n] += f32(A[m, k]) * f32(B[k, n])
+          C[m, n] = bf16(S[m, n])
+        }}"""
+        (kernel,) = parse_module(text).kernels
+        own = map_kernel(kernel, machine("x86_amx"), Options()).schedule
+        assert own.statements[1].within == 0
+        if not own.statements[0].later:
+            own = own.with_results_later(0)
+        found = lower(kernel, machine("x86_amx"), own)
+        assert any(name.startswith("k") for name in _counters(found.body)) == loops
+
+
+def _counters(nodes: Sequence[Node]) -> list[str]:
+    found: list[str] = []
+    for node in nodes:
+        match node:
+            case Loop(counter, body=body):
+                found += [counter, *_counters(body)]
+            case Scope(body=body) | Guard(body=body):
+                found += _counters(body)
+            case _:
+                pass
+    return found

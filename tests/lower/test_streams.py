@@ -49,7 +49,7 @@ def test_short_rows_that_are_near_share_what_they_read() -> None:
     assert 2 * rows_of_a_block(chain(512, 64)) > STREAMS
 
 
-@pytest.mark.parametrize(("rows", "lanes"), [(1 << 14, 64), (32, 16)])
+@pytest.mark.parametrize(("rows", "lanes"), [(1 << 14, 64), (8, 16)])
 def test_rows_of_a_sum_are_walked_side_by_side_where_they_are_near(rows: int, lanes: int) -> None:
     text = f"""kernel sums permit reassociate {{
       in X : f32[{rows}, 1024]  out Y : f32[{rows}]
@@ -60,7 +60,7 @@ def test_rows_of_a_sum_are_walked_side_by_side_where_they_are_near(rows: int, la
     variables = {v.name: v.extent.constant for v in parts.mapping.matching.statement.variables}
     steps = {level.variable: level.step for level in parts.levels}
     assert variables["c_lane"] == lanes
-    assert (steps["r"] == 1) == (lanes == 64)
+    assert (steps.get("r", rows) == 1) == (lanes == 64)
 
 
 def test_a_statement_is_judged_as_part_of_a_kernel() -> None:

@@ -239,6 +239,8 @@ def _latency(parts: tuple[Part, ...]) -> Fraction:
     """
     waiting = Fraction(0)
     for part in parts:
-        if Given(TARGET) in [place for _, place in part.places]:
-            waiting += part.entry.latency
+        own = [name for name, place in part.places if place == Given(TARGET)]
+        read = [n for n in own if part.entry.instruction.operand(n).role != "out"]
+        if own:
+            waiting += max((part.entry.after(n) for n in read), default=part.entry.latency)
     return waiting

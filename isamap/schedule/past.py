@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from isamap.diagnostics import Diagnostic
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.nodes import Access
 from isamap.ir.printer import print_expr
 from isamap.mapping.matching import Mapping
-from isamap.schedule.reader import said_twice, squeezed
+from isamap.schedule.meant import means
+from isamap.schedule.reader import said_twice
 from isamap.schedule.schedule import StatementSchedule
 from isamap.schedule.treatment import inputs
 from isamap.schedule.written import WrittenLoads
@@ -36,7 +36,7 @@ def resolve_past(
     found: dict[int, WrittenLoads] = {}
     pairs = inputs(mapping)
     for own in written:
-        fits = [n for n, pair in enumerate(pairs) if _means(own, *pair)]
+        fits = [n for n, pair in enumerate(pairs) if means(own, *pair)]
         if not fits:
             known = dict.fromkeys(f"{print_expr(access)} as {operand}" for operand, access in pairs)
             text = f"there is no access '{own.what.text}'"
@@ -47,10 +47,3 @@ def resolve_past(
             faults.append(said_twice(text, own.what, before.what))
         found |= dict.fromkeys(fits, own)
     return tuple(sorted(found))
-
-
-def _means(own: WrittenLoads, operand: str, access: Access) -> bool:
-    if own.operand is not None and own.operand.text != operand:
-        return False
-    text = squeezed(print_expr(access))
-    return own.what.text in (text, text.partition("[")[0])

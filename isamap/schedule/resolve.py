@@ -14,6 +14,7 @@ from isamap.mapping.matching import Mapping
 from isamap.schedule.buffers import resolve_buffers
 from isamap.schedule.early import resolve_early
 from isamap.schedule.inside import copied_inside
+from isamap.schedule.meant import means
 from isamap.schedule.overlap import no_overlap
 from isamap.schedule.past import resolve_past
 from isamap.schedule.printed import axes_text, bound_texts, tile_text
@@ -305,7 +306,7 @@ def _operands(
     found = list(base.operands)
     said: dict[int, WrittenOperand] = {}
     for own in written.operands or ():
-        meant = [n for n, pair in enumerate(pairs) if _means(own, *pair)]
+        meant = [n for n, pair in enumerate(pairs) if means(own, *pair)]
         if before := next((said[n] for n in meant if n in said), None):
             text = f"how '{own.what.text}' is treated is said twice"
             faults.append(said_twice(text, own.what, before.what))
@@ -347,7 +348,7 @@ def _inside(
             faults.append(_fault(own.inside, text, f"{written.name.text} has {len(levels)}"))
         else:
             for n, pair in enumerate(pairs):
-                found[n] = depth if _means(own, *pair) else found[n]
+                found[n] = depth if means(own, *pair) else found[n]
     return tuple(found) if any(found) else ()
 
 
@@ -364,7 +365,7 @@ def _pitches(
     found = [base.pitch(n) if how == "padded" else 0 for n, how in enumerate(operands)]
     for own in written.operands or ():
         for n, (operand, access) in enumerate(pairs):
-            if not _means(own, operand, access):
+            if not means(own, operand, access):
                 continue
             found[n] = 0 if own.pitch is None else own.pitch.number
             if own.pitch is None:
@@ -381,13 +382,6 @@ def _pitches(
                 continue
             break
     return tuple(found) if any(found) else ()
-
-
-def _means(own: WrittenOperand, operand: str, access: Access) -> bool:
-    if own.operand is not None and own.operand.text != operand:
-        return False
-    text = squeezed(print_expr(access))
-    return own.what.text in (text, text.partition("[")[0])
 
 
 def _unfit(

@@ -31,6 +31,11 @@ RIVAL = 1.5
 RIVALS = 2
 """Mappings of one statement that are tried so."""
 
+FEW = 6
+"""Statements of a kernel of which others than the best alone are tried where nothing takes their
+results: each trial joins all statements anew.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -181,6 +186,8 @@ def _together(
 
 def _taken(kernel: Kernel, judge: Judge, best: Choice) -> Choice:
     """Return a choice in which more results are taken from registers, or as it is."""
+    if len(kernel.statements) > FEW:
+        return best
     tried: dict[int, int] = {}
     for number, other in taking(kernel, best.schedule, best.alternatives):
         tried[number] = tried.get(number, 0) + 1

@@ -16,7 +16,7 @@ from isamap.lower.judge import Judge
 from isamap.schedule.overlap import overlapping
 from isamap.schedule.schedule import StatementSchedule
 from isamap.schedule.tiled import tiled_schedules
-from isamap.schedule.treatment import Treatments
+from isamap.schedule.treatment import Treatments, inputs
 
 SOONER = 1.002
 """Results are finished later if that gains as much: caches deliver meanwhile, too.  A product of
@@ -89,13 +89,19 @@ def _later(
 def _past(best: Fused, kernel: Kernel, root: int, judge: Judge) -> Fused:
     """Return a schedule with those loads of a statement past the first cache that gain by it."""
     own = best.schedule.statements[root]
-    if not judge.accelerator.past_loads or own.within is not None or own.past:
+    if own.within is not None or own.past:
         return best
+    places = {o.storage for entry in judge.accelerator.past_loads for o in entry.outputs}
+    needle = own.mapping.matching.needle
+    loaded = [operand for operand, _ in inputs(own.mapping)]
+    numbers = [n for n, name in enumerate(loaded) if needle.operand(name).storage in places]
+    if not numbers:
+        return best  # each trial lowers the whole kernel
     # Where it does not wait for caches, nothing is to be gained.
     while best.estimate.cycles >= PAST * best.estimate.busy:
         tried = [
             found
-            for number in range(len(own.operands))
+            for number in numbers
             if number not in best.schedule.statements[root].past
             and (found := _with_past(best, kernel, root, number, judge)) is not None
         ]

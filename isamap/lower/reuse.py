@@ -15,6 +15,9 @@ from isamap.schedule.walk import unforeseen
 HELD = 2 / 3
 """The part of a cache that is taken for what it holds."""
 
+DEPTHS = 2
+"""Depths of loops that are looked at of which what they touch fills more than :data:`HELD`."""
+
 TINY = 1e-9
 """By how much more than nothing room is less."""
 
@@ -113,7 +116,7 @@ class Reuse:
         sure, _ = self._reused(depth, sites, every, capacity * HELD, is_first)
         kept = self._asked(sites, *sure, capacity)
         found, room = kept, capacity
-        while True:
+        for _ in range(DEPTHS):
             most, filled = self._reused(depth, sites, every, room, is_first)
             if most == sure or filled <= capacity * HELD:
                 return found
@@ -122,6 +125,7 @@ class Reuse:
             mixed = least.times(1 - lost) + kept.times(lost)
             found = mixed if mixed.whole.bytes < found.whole.bytes else found
             room = filled * (1 - TINY)  # what takes less: inner loops alone
+        return found
 
     def _reused(
         self,

@@ -113,9 +113,7 @@ def check_change(change: Change, entry: Entry, machine: Machine) -> Iterator[Dia
         yield from check_units(change.document, change.place, model.units, machine)
     yield from check_pace(change.document, change.place, model)
     yield from check_besides(change.document, change.place, model.besides, machine)
-    if model.latency_from or model.latency is not None:
-        own = model.latency_from
-        yield from check_latency(change.document, change.place, entry, given=own)
+    yield from check_latency(change.document, change.place, entry, model.latency_from)
     if model.align:
         yield from check_align(change.document, change.place, entry, machine)
     if model.numeric:

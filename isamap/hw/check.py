@@ -1,6 +1,6 @@
 """Entries of a description: everything that must hold between the fields of instructions."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -84,7 +84,7 @@ def check_entry(
         yield from _check_operand(entry, operand, machine, operand.span or place)
     own: Place = ("instructions", index)
     yield from check_align(document, own, entry, machine)
-    yield from check_latency(document, own, entry, given=entry.latency_from)
+    yield from check_latency(document, own, entry, entry.latency_from)
     yield from _check_same(document, index, entry)
     yield from check_besides(document, own, entry.besides, machine)
     yield from check_numeric(document, own, entry)
@@ -185,16 +185,12 @@ def check_align(
 
 
 def check_latency(
-    document: Document, place: Place, entry: Entry, *, given: Collection[str]
+    document: Document, place: Place, entry: Entry, cycles: Mapping[str, Fraction]
 ) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the cycles from single operands to an instruction's result.
-
-    Those of operands that are not ``given`` at the place are inherited.
-    """
+    """Yield what is wrong with the ``latency_from`` that stands at a place."""
     read = [o.name for o in entry.instruction.places if o.role in ("in", "inout")]
-    for name, fewer in entry.latency_from.items():
-        own = (*place, "latency_from", name)
-        span = document.key_span(*own) if name in given else document.span(*place, "latency")
+    for name, fewer in cycles.items():
+        span = document.key_span(*place, "latency_from", name)
         if name not in read:
             message = f"'{entry.name}' reads no operand '{name}'"
             yield fail("E139", message, span, f"those that it reads are: {', '.join(read)}")

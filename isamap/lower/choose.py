@@ -188,46 +188,49 @@ def _taken(kernel: Kernel, judge: Judge, best: Choice) -> Choice:
     """Return a choice in which more results are taken from registers, or as it is."""
     if len(kernel.statements) > FEW:
         return best
-    tried: dict[int, int] = {}
-    for number, other in taking(kernel, best.schedule, best.alternatives):
-        tried[number] = tried.get(number, 0) + 1
-        if tried[number] > RIVALS:
+    for number, other in taking(kernel, best.schedule, best.alternatives, RIVALS):
+        found = _with(kernel, judge, best, {number: other})
+        if found is None or not found.schedule.followers(number):
             continue
-        considered = list(best.alternatives)
-        considered[number] = (other,)
-        with suppress(ScheduleError):
-            found = _together(kernel, judge, considered)
-            if found.schedule.followers(number) and found.estimate.beats(best.estimate):
-                return _taken(kernel, judge, replace(found, alternatives=best.alternatives))
+        if found.estimate.beats(best.estimate):
+            return _taken(kernel, judge, found)
     return best
 
 
 def _joined(kernel: Kernel, judge: Judge, best: Choice) -> Choice:
     """Return a choice in which more statements go along in rounds, or as it is."""
     for number, other in joining(kernel, judge, best.schedule, best.alternatives):
-        considered = list(best.alternatives)
-        considered[number] = (other,)
-        with suppress(ScheduleError):
-            found = _together(kernel, judge, considered)
-            if found.estimate.beats(best.estimate):
-                return replace(found, alternatives=best.alternatives)
+        found = _with(kernel, judge, best, {number: other})
+        if found is not None and found.estimate.beats(best.estimate):
+            return found
     return best
+
+
+def _with(
+    kernel: Kernel, judge: Judge, best: Choice, others: Mapping[int, Alternative]
+) -> Choice | None:
+    """Return the choice that other mappings of some statements make, None if they do not join."""
+    considered = [
+        (others[n],) if n in others else found for n, found in enumerate(best.alternatives)
+    ]
+    with suppress(ScheduleError):
+        found = _together(kernel, judge, considered)
+        return replace(found, alternatives=best.alternatives)
+    return None
 
 
 def _shortened(kernel: Kernel, judge: Judge, best: Choice) -> Choice:
     """Return a choice with shorter rounds, or as it is: caches that are nearer hold what these
     need, where the others wait for memory alike."""
     for others in shortening(kernel, best.schedule, best.alternatives):
-        considered = [
-            (others[n],) if n in others else found for n, found in enumerate(best.alternatives)
-        ]
-        with suppress(ScheduleError):
-            found = _together(kernel, judge, considered)
-            its, mine = found.estimate, best.estimate
-            lighter = its.cycles <= mine.cycles * NEARLY and its.cached < mine.cached
-            if its.beats(mine) or lighter:
-                # There may be other rounds that are long.
-                return _shortened(kernel, judge, replace(found, alternatives=best.alternatives))
+        found = _with(kernel, judge, best, others)
+        if found is None:
+            continue
+        its, mine = found.estimate, best.estimate
+        lighter = its.cycles <= mine.cycles * NEARLY and its.cached < mine.cached
+        if its.beats(mine) or lighter:
+            # There may be other rounds that are long.
+            return _shortened(kernel, judge, found)
     return best
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from isamap.hw.accelerator import Accelerator, Storage
-from isamap.lower.reuse import HELD, OUTSIDE
+from isamap.lower.reuse import HELD, OUTSIDE, pushed_out
 from isamap.lower.traffic import Coming, Traffic
 from isamap.schedule.walk import cycles_a_byte
 
@@ -50,7 +50,7 @@ def delivered(
     sizes = [float(s.size) for s in levels if s.size]
     last = len(sizes) - 1
     missed = [
-        float(all_threads > SHARED * size) if n == last else _missed(whole / size)
+        float(all_threads > SHARED * size) if n == last else pushed_out(whole / size)
         for n, size in enumerate(sizes)
     ]
     near = next((n for n, part in enumerate(missed) if not part), len(levels))
@@ -82,12 +82,6 @@ def delivered(
                     own[during] = own.get(during, 0.0) + cycles
         inner = float(storage.size) if storage.size else inner
     return found
-
-
-def _missed(filled: float) -> float:
-    """Return the part of data that is not in a cache from the last call, of which they fill so
-    much."""
-    return min(max((filled - KEPT) / (1 - KEPT), 0.0), 1.0)
 
 
 def _through_ports(memory: Storage, traffic: Traffic) -> float:

@@ -6,7 +6,7 @@ it, from data that are near, or make rounds of all so long that a near cache doe
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import inf
 from typing import TypeAlias
 
@@ -65,10 +65,10 @@ def joining(
 
 
 def taking(
-    kernel: Kernel, schedule: Schedule, considered: Considered
+    kernel: Kernel, schedule: Schedule, considered: Considered, most: int
 ) -> Iterator[tuple[int, Alternative]]:
     """Yield statements whose results a later one could take from registers, and does not, each with
-    the fastest other mappings: alone, that they are stored may hide what theirs are worth.
+    the ``most`` fastest other mappings: alone, that they are stored may hide what theirs are worth.
     """
     bound = bind_extents(kernel)
     for number, own in enumerate(schedule.statements):
@@ -77,9 +77,9 @@ def taking(
         if not any(_takes(bound, number, later) for later in range(number + 1, len(considered))):
             continue
         known = [(a.estimate.cycles, n) for n, a in enumerate(considered[number]) if a.estimate]
-        others = [considered[number][n] for _, n in sorted(known)]
-        others = [other for other in others if other.schedule is not None]
-        yield from ((number, other) for other in others if other.mapping != own.mapping)
+        others = (considered[number][n] for _, n in sorted(known))
+        others = (a for a in others if a.schedule is not None and a.mapping != own.mapping)
+        yield from ((number, other) for other in islice(others, most))
 
 
 def _takes(bound: Kernel, number: int, later: int) -> bool:

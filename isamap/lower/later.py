@@ -138,7 +138,7 @@ def _woven(part: Sequence[Node], unit: Sequence[Node]) -> Sequence[Node]:
     """
     registers, others = _opened(unit)
     calls = _calls(part)
-    if calls is None or not others:
+    if not calls or not others:
         return [*part, *unit]
     return [Scope(tuple(registers), tuple(_Weave(others, calls).nodes(part)))]
 

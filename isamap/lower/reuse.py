@@ -30,6 +30,12 @@ OUTSIDE = ""
 """What stands for the outermost loop of what is in none."""
 
 
+def pushed_out(filled: float) -> float:
+    """Return the part of data that is pushed out before it is read again, of which a cache is
+    filled so much: none up to :data:`HELD`, all where they fill it."""
+    return min(max((filled - HELD) / (1 - HELD), 0.0), 1.0)
+
+
 class Reuse:
     """Answers what the sites of a kernel ask of a cache, and when.
 
@@ -120,7 +126,7 @@ class Reuse:
             most, filled = self._reused(depth, sites, every, room, is_first)
             if most == sure or filled <= capacity * HELD:
                 return found
-            lost = min((filled / capacity - HELD) / (1 - HELD), 1.0)
+            lost = pushed_out(filled / capacity)
             least = self._asked(sites, *most, capacity)
             mixed = least.times(1 - lost) + kept.times(lost)
             found = mixed if mixed.whole.bytes < found.whole.bytes else found

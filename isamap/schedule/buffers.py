@@ -9,7 +9,8 @@ from isamap.diagnostics import Diagnostic
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.printer import print_expr
 from isamap.mapping.matching import Mapping
-from isamap.schedule.reader import said_twice, squeezed
+from isamap.schedule.meant import means
+from isamap.schedule.reader import said_twice
 from isamap.schedule.schedule import StatementSchedule
 from isamap.schedule.treatment import inputs
 from isamap.schedule.written import WrittenBuffers
@@ -79,12 +80,7 @@ def resolve_buffers(
             text = f"from 1 to {MOST} places can be taken in turn, not {own.count.text}"
             faults.append(Diagnostic("E415", text, own.count.span))
             continue
-        fits = [
-            n
-            for n, (operand, access) in enumerate(pairs)
-            if (own.operand is None or own.operand.text == operand)
-            and own.what.text in _names(print_expr(access))
-        ]
+        fits = [n for n, (operand, access) in enumerate(pairs) if means(own, operand, access)]
         if not fits and own.operand is None and own.what.text == target:
             fits = [len(pairs)]
         if not fits:
@@ -100,8 +96,3 @@ def resolve_buffers(
         for n in fits:
             found[n] = own.count.number
     return tuple(found)
-
-
-def _names(text: str) -> tuple[str, str]:
-    short = squeezed(text)
-    return short, short.partition("[")[0]

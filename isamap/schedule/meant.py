@@ -3,10 +3,12 @@
 from isamap.ir.nodes import Access
 from isamap.ir.printer import print_expr
 from isamap.schedule.reader import squeezed
-from isamap.schedule.written import WrittenLoads, WrittenOperand
+from isamap.schedule.written import WrittenBuffers, WrittenLoads, WrittenOperand
 
 
-def means(own: WrittenLoads | WrittenOperand, operand: str, access: Access) -> bool:
+def means(
+    own: WrittenBuffers | WrittenLoads | WrittenOperand, operand: str, access: Access
+) -> bool:
     """Return whether an access that an operand of the instruction reads is meant.
 
     It is named by itself or by its buffer, and told from others by the operand.

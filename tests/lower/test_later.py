@@ -138,6 +138,8 @@ def test_what_finishes_a_tile_stands_between_the_calls_of_a_part() -> None:
     assert isinstance(woven, Scope)
     assert woven.registers == (register,)
     assert names(woven.body) == ["load", "a", "x", "b", "c", "y", "d", "z"]
+    # What has no calls, as where all that it would add is nothing, keeps what is to be finished.
+    assert names(between([[], steps], [unit, unit]))[:3] == ["x", "y", "z"]
     # There is no place in a loop for what is done once.
     loop = Loop("k", const(4), tuple(steps))
     assert names(between([[loop]], [unit])) == [*names(steps), "x", "y", "z"]

@@ -93,21 +93,35 @@ def mapped(
 
 
 def products(machine: Accelerator) -> Iterator[Product]:
-    """Yield the block of each product that an instruction with several elements computes."""
+    """Yield the block of each product that an instruction with several elements computes.
+
+    Of an instruction that takes much of the depth at once, the product is as deep as what is
+    counted: the best block depends on how often its results are stored.
+    """
     for types in TYPES:
-        try:
-            result = mapped(machine, types, *_LARGE, DEPTHS[0])
-        except IsamapError:
-            continue
-        own = result.schedule.statements[-1]
-        shape = read_shape(own.mapping)
-        if prod(shape.tile.values()) > 1:
-            block = block_of(shape, own.levels)
-            rows, columns = (block[v] * shape.tile[v] for v in ("i", "j"))
-            schedule = parse_schedule(Source("product.schedule", schedule_text(result)))
-            name = own.mapping.matching.needle.name
-            found = Product(types, rows, columns, name, schedule, shape.tile["k"])
-            yield replace(found, schedule=_of_one_block(schedule, found.depths[0] // found.depth))
+        found = _product(machine, types, DEPTHS[0])
+        if found is not None and found.depths[0] > DEPTHS[0]:
+            found = _product(machine, types, found.depths[0])
+        if found is not None:
+            yield found
+
+
+def _product(machine: Accelerator, types: str, depth: int) -> Product | None:
+    """Return the block chosen for a large product, None if no such instruction computes it."""
+    try:
+        result = mapped(machine, types, *_LARGE, depth)
+    except IsamapError:
+        return None
+    own = result.schedule.statements[-1]
+    shape = read_shape(own.mapping)
+    if prod(shape.tile.values()) == 1:
+        return None
+    block = block_of(shape, own.levels)
+    rows, columns = (block[v] * shape.tile[v] for v in ("i", "j"))
+    schedule = parse_schedule(Source("product.schedule", schedule_text(result)))
+    name = own.mapping.matching.needle.name
+    found = Product(types, rows, columns, name, schedule, shape.tile["k"])
+    return replace(found, schedule=_of_one_block(schedule, found.depths[0] // found.depth))
 
 
 def _of_one_block(schedule: WrittenSchedule, rounds: int) -> WrittenSchedule:

@@ -84,7 +84,7 @@ def _shared(statement: Statement, expr: Expr) -> Iterator[Op]:
     """Yield the largest operations that iterations along some variable share."""
     if not isinstance(expr, Op):
         return
-    if names(expr) < {v.name for v in statement.variables} and _is_plain(expr) and accesses(expr):
+    if names(expr) < {v.name for v in statement.variables} and is_plain(expr) and accesses(expr):
         yield expr
         return
     for arg in expr.args:
@@ -135,13 +135,13 @@ def _of_variables(
     return _Part(expr, place, buffer, Draft(place, "=", expr, sizes))
 
 
-def _is_plain(expr: Expr) -> bool:
+def is_plain(expr: Expr) -> bool:
     """Return whether an expression is of operations, elements and literals alone.
 
     Quotients of integers are left where they are: elements that nobody reads may divide by zero.
     """
     if isinstance(expr, Op):
-        return expr.op not in ("//", "%") and all(map(_is_plain, expr.args))
+        return expr.op not in ("//", "%") and all(map(is_plain, expr.args))
     return isinstance(expr, Access | Literal)
 
 

@@ -14,6 +14,8 @@ from isamap.rewrite.digits import NAME as DIGITS
 from isamap.rewrite.digits import split_variables
 from isamap.rewrite.inverse import NAME as BY_INVERSE
 from isamap.rewrite.inverse import by_inverse
+from isamap.rewrite.join_rows import NAME as ROWS
+from isamap.rewrite.join_rows import join_rows
 from isamap.rewrite.limits import NAME as LIMITS
 from isamap.rewrite.limits import move_limits
 from isamap.rewrite.multiplier import NAME as BY_MULTIPLIER
@@ -58,6 +60,7 @@ RULES: tuple[Named, ...] = (
     ("narrow-factors", narrow_factors),
     ("split-terms", split_terms),
     ("winograd", winograd),
+    (ROWS, join_rows),
     ("reciprocal", reciprocal),
     (BY_INVERSE, by_inverse),
     (BY_SHIFT, by_shift),

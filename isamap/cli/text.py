@@ -299,6 +299,9 @@ def _run_text(report: Report) -> str:
             )
         case "simulated":
             cycles = "" if execution.cycles is None else f", {short(execution.cycles)} cycles"
+            if execution.conflicts:
+                calls = "call" if execution.conflicts == 1 else "calls"
+                cycles += f", {short(execution.conflicts)} {calls} with two operands in one bank"
             return f"simulated{sizes}{cycles}, because {_reason(report)}"
         case "failed":
             return click.style(f"failed{sizes}: {_reason(report)}", fg="red")

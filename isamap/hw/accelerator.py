@@ -269,7 +269,8 @@ class Accelerator:
     when it was loaded; they are filled in everywhere.  ``server`` is the machine that executes the
     instructions of this one, which has no C templates of its own: ``toolchain`` and ``features``
     are then the server's.  So many steps of a sum, ``unroll``, are in one body where that suits its
-    compiler and core.
+    compiler and core.  ``bases`` are the descriptions that it extends, the nearest first: the file
+    of each, by its name.
     """
 
     name: str
@@ -292,6 +293,7 @@ class Accelerator:
     queues: Queues | None = None
     server: "Accelerator | None" = None
     host: tuple[str, ...] = ()
+    bases: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def asked(self) -> str:

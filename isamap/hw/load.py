@@ -216,6 +216,7 @@ def _build(
         states=tuple(states.values()),
         queues=queues,
         host=host,
+        bases={document.model.name: document.source.name for document in chain[1:]},
     )
 
 

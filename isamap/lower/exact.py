@@ -1,9 +1,9 @@
 """Places in a scratchpad as a question to the solver: is there one for all, with how few clashes?
 
-Two fragments clash that are operands of one call and lie in one bank.  Where each fragment fits
-into a bank, the solver is asked for banks first: none may hold more at a time than it has rows.
-Where there are no such banks there are no places either.  Rows within a bank are mostly found
-without the solver; where they are not, it is asked for banks and rows at once.
+Two fragments clash that are operands of one call and have rows in one bank.  Where each fragment
+fits into a bank, the solver is asked for banks first: none may hold more at a time than it has
+rows.  Where there are no such banks there are no places either.  Rows within a bank are mostly
+found without the solver; where they are not, it is asked for banks and rows at once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -36,10 +36,15 @@ class Problem:
     together: Mapping[str, Iterable[str]]
     beside: Set[tuple[str, str]]
 
+    def banks(self, name: str, begin: int) -> range:
+        """Return the banks in which a fragment lies from a row on: several if it is large."""
+        return range(begin // self.bank, (begin + self.sizes[name] - 1) // self.bank + 1)
+
     def clashes(self, places: Mapping[str, int]) -> int:
-        """Return how many pairs of operands lie in one bank."""
-        known = [(a, b) for a, b in self.beside if a in places and b in places]
-        return sum(places[a] // self.bank == places[b] // self.bank for a, b in known)
+        """Return how many pairs of operands have rows in one bank."""
+        held = {name: self.banks(name, begin) for name, begin in places.items()}
+        known = [(held[a], held[b]) for a, b in self.beside if a in held and b in held]
+        return sum(a.start < b.stop and b.start < a.stop for a, b in known)
 
     def faults(self, places: Mapping[str, int]) -> tuple[str, ...]:
         """Return what is wrong with places: nothing, if they are a solution."""
@@ -170,21 +175,28 @@ def _banks_and_rows(problem: Problem, most: int) -> tuple[Verdict, dict[str, int
     names = list(problem.sizes)
     row = {name: f"row{n}" for n, name in enumerate(names)}
     bank = {name: f"bank{n}" for n, name in enumerate(names)}
+    # What does not fit into a bank reaches into another one.
+    large = {name for name in names if problem.sizes[name] > problem.bank}
+    last = bank | {name: f"last{n}" for n, name in enumerate(names) if name in large}
     claims: list[str] = []
     for name in names:
         at, size = f"|{row[name]}|", problem.sizes[name]
         claims.append(f"(and (<= 0 {at}) (<= {at} {problem.rows - size}))")
-        low = f"(* {problem.bank} |{bank[name]}|)"
-        if size <= problem.bank:
-            claims.append(f"(and (<= {low} {at}) (<= (+ {at} {size}) (+ {low} {problem.bank})))")
-        else:
-            claims.append(f"(and (<= {low} {at}) (< {at} (+ {low} {problem.bank})))")
+        low, high = (f"(* {problem.bank} |{own[name]}|)" for own in (bank, last))
+        claims.append(f"(<= {low} {at})")
+        claims.append(f"(<= (+ {at} {size}) (+ {high} {problem.bank}))")
+        if name in large:
+            claims.append(f"(and (< {at} (+ {low} {problem.bank})) (< {high} (+ {at} {size})))")
         for other in problem.together[name]:
             to, length = f"|{row[other]}|", problem.sizes[other]
             claims.append(f"(or (<= (+ {at} {size}) {to}) (<= (+ {to} {length}) {at}))")
-    equal = [f"(ite (= |{bank[a]}| |{bank[b]}|) 1 0)" for a, b in sorted(problem.beside)]
-    if equal:
-        claims.append(f"(<= (+ 0 {' '.join(equal)}) {most})")
-    answer = ask([*row.values(), *bank.values()], claims, steps=STEPS)
+    shared = [
+        f"(ite (and (<= |{bank[a]}| |{last[b]}|) (<= |{bank[b]}| |{last[a]}|)) 1 0)"
+        for a, b in sorted(problem.beside)
+    ]
+    if shared:
+        claims.append(f"(<= (+ 0 {' '.join(shared)}) {most})")
+    unknowns = dict.fromkeys([*row.values(), *bank.values(), *last.values()])
+    answer = ask([*unknowns], claims, steps=STEPS)
     found = {name: answer.values[row[name]] for name in names} if answer.values else {}
     return answer.verdict, found

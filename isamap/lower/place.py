@@ -130,10 +130,13 @@ def _fit(problem: Problem, spread: bool) -> dict[str, int]:
             if other in places
         )
         avoided = {
-            places[other] // problem.bank for other in wishes.get(name, ()) if other in places
+            bank
+            for other in wishes.get(name, ())
+            if other in places
+            for bank in problem.banks(other, places[other])
         }
         free = list(_gaps(problem, busy, size, reached if spread else {}))
-        own = [row for row in free if row // problem.bank not in avoided]
+        own = [row for row in free if avoided.isdisjoint(problem.banks(name, row))]
         if free:
             places[name] = (own or free)[0]
             reached[places[name] // problem.bank] = places[name] + size
@@ -166,8 +169,9 @@ def _gaps(
 class Placement:
     """What lies in a scratchpad: ``used`` of its ``size`` bytes, in so many of its ``banks``.
 
-    ``clashes`` pairs of operands of one call lie in one bank where there are several; ``least`` if
-    no placement has fewer, which is not known where the solver was not asked or gave up.
+    ``clashes`` pairs of operands of one call have rows in one bank where there are several;
+    ``least`` if no placement has fewer, which is not known where the solver was not asked or gave
+    up.
     """
 
     storage: str
@@ -192,7 +196,7 @@ def placements(lowered: LoweredKernel, accelerator: Accelerator) -> tuple[Placem
         assert not (wrong := problem.faults(places)), wrong
         clashes = problem.clashes(places)
         ends = [row + problem.sizes[name] for name, row in places.items()]
-        banks = {row // problem.bank for row in places.values()}
+        banks = {bank for name, row in places.items() for bank in problem.banks(name, row)}
         least = is_least(problem, clashes)
         size = pad.size or 0
         bytes_ = min(size, max(ends) * pad.alignment)

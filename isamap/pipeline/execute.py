@@ -184,6 +184,7 @@ def _simulated(
             for name in output_names(result.kernel)
         },
         cycles=float(done.cycles),
+        conflicts=done.conflicts,
     )
 
 

@@ -70,6 +70,7 @@ def report_facts(report: Report) -> Facts:
             "seconds": execution.seconds,
             "cycles": execution.cycles,
             "samples": list(execution.samples),
+            "conflicts": execution.conflicts,
         },
         "predicted": _predicted(report),
         "proof": proof_facts(report.certificate),

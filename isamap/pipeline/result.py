@@ -271,7 +271,8 @@ class Execution:
     ``reason`` says why not natively, for the other ways; of 'failed', what went wrong.
     ``seconds`` is the median of a few timed runs of native code, ``cycles`` what the simulator or
     the description's measuring command counted, in the median.  ``samples`` are the seconds or
-    cycles of which it is the median.
+    cycles of which it is the median.  ``conflicts`` counts simulated calls with two operands in one
+    bank of a scratchpad.
     """
 
     way: Way | Literal["failed"]
@@ -283,6 +284,7 @@ class Execution:
     cycles: float | None = None
     compiler: str = ""
     samples: tuple[float, ...] = ()
+    conflicts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import lcm
+from math import lcm, prod
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.interp.arguments import bind_symbols
@@ -240,12 +240,15 @@ def _ports(call: Call, entry: Entry, plan: Plan, account: _Account) -> list[tupl
 
 
 def _in_one_bank(call: Call, accelerator: Accelerator) -> bool:
-    """Return whether two operands of a call lie in one bank of a scratchpad."""
+    """Return whether two operands of a call have rows in one bank, where a scratchpad has some."""
     found: list[tuple[str, int]] = []
     for register in dict.fromkeys(p for _, p in call.operands if isinstance(p, Register)):
         storage = accelerator.storage(register.storage)
-        if storage.kind == "scratchpad" and register.number is not None:
-            found.append((storage.name, register.number // accelerator.bank_rows(storage)))
+        if storage.kind == "scratchpad" and storage.banks > 1 and register.number is not None:
+            size, rows = prod(register.shape) * register.dtype.bytes, accelerator.bank_rows(storage)
+            last = register.number + accelerator.rows_for(storage, size) * register.places - 1
+            own = range(register.number // rows, last // rows + 1)
+            found += ((storage.name, bank) for bank in own)
     return len(set(found)) < len(found)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from isamap.diagnostics import ToolError
 from isamap.hw.catalogue import Tree
 from isamap.resources import shipped
-from isamap.targets.command import run
+from isamap.targets.command import fetch, run
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
@@ -41,15 +41,16 @@ def fetched(package: str, suite: str, work: Path, is_whole: bool) -> tuple[Path,
         f"-oDir::State::Lists={work / 'lists'}",
         f"-oDir::Cache={work / 'cache'}",
         "-oAPT::Sandbox::User=",
+        "-oAPT::Update::Error-Mode=any",  # else lists that were not fetched are a warning
     ]
-    run([*apt, "update"])
+    fetch([*apt, "update"])
     names = [package]
     if is_whole:
         # As if nothing were installed.
         empty = [f"-oDir::State::status={nothing}", "--no-install-recommends", "-s"]
         told = run([*apt, *empty, "install", package])
         names += [name for name in re.findall(r"^Inst (\S+)", told, re.M) if name != package]
-    run([*apt, "download", *names], work)
+    fetch([*apt, "download", *names], work)
     return tuple(next(work.glob(f"{name}_*.deb")) for name in names)
 
 

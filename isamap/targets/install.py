@@ -18,7 +18,7 @@ from isamap.hw.needed import told_version
 from isamap.hw.tools import tools_folder
 from isamap.run.process import command_text
 from isamap.targets import debian
-from isamap.targets.command import run
+from isamap.targets.command import fetch, run
 
 Tell = Callable[[str], None]
 
@@ -66,7 +66,7 @@ def _from_pip(tools: dict[str, Tool], folder: Path, tell: Tell) -> list[Installe
     found = []
     for name, tool in wanted.items():
         tell(f"targets: {tool.pip} by pip")
-        run([str(python), "-m", "pip", "install", "-q", f"{tool.pip}>={tool.least}"])
+        fetch([str(python), "-m", "pip", "install", "-q", f"{tool.pip}>={tool.least}"])
         words = [str(python) if w == "python" else w for w in tool.command or (name,)]
         script = folder / "bin" / name
         _script(script, words)

@@ -11,16 +11,29 @@ from isamap.hw.parameters import split_name
 def known_faults(
     entry: Entry, machine: Accelerator, tools: Sequence[Needed], faults: Iterable[Fault]
 ) -> list[Fault]:
-    """Return those of ``faults`` that the versions at hand of ``tools`` have in an instruction."""
+    """Return those of ``faults`` that the versions at hand of ``tools`` have in an instruction.
+
+    What is recorded of a description holds for those that extend it, too, unless they say another
+    word about the instruction.
+    """
     versions = {tool.name: tool.version or "" for tool in tools}
     return [
         fault
         for fault in faults
-        if fault.target == split_name(machine.name)[0]
+        if _is_recorded_of(fault.target, entry, machine)
         and fault.instruction in (entry.name, entry.instruction.generic)
         and fault.tool in versions
         and fault.is_of(versions[fault.tool])
     ]
+
+
+def _is_recorded_of(target: str, entry: Entry, machine: Accelerator) -> bool:
+    """Return whether what is recorded of a description is about an instruction of a machine."""
+    files = {split_name(machine.name)[0]: machine.path, **machine.bases}
+    if target not in files:
+        return False
+    nearer = list(files.values())[: list(files).index(target)]
+    return entry.home not in nearer
 
 
 def recorded_of(machine: Accelerator, names: Iterable[str]) -> str:

@@ -98,7 +98,30 @@ def test_of_one_bank_there_is_nothing_to_choose_and_nothing_to_tell() -> None:
     placed = place_fragments(product(tile("a"), tile("b")), own)
     found = placements(placed, own)[1]
     assert (found.clashes, found.least) == (0, True)
-    assert simulate(placed, own, ones()).conflicts == 1
+    assert simulate(placed, own, ones()).conflicts == 0
+
+
+def test_what_is_larger_than_a_bank_lies_in_several() -> None:
+    own = machine(1024, 16)  # banks of four rows, tiles of 16
+    placed = place_fragments(product(tile("a"), tile("b")), own)
+    found = placements(placed, own)[1]
+    assert (found.banks, found.clashes, found.least) == (8, 0, True)
+    assert simulate(placed, own, ones()).conflicts == 0
+    odd = product(tile("a", 0), tile("b", 18), acc(0))
+    assert simulate(odd, own, ones()).conflicts == 0
+    odd = product(tile("a", 2), tile("b", 18), acc(0))
+    assert placements(odd, own)[1].clashes == 1
+    assert simulate(odd, own, ones()).conflicts == 1
+
+
+def test_fragments_that_reach_into_one_bank_clash_and_that_is_least() -> None:
+    problem = Problem(16, 6, {"a": 8, "b": 8}, {"a": (), "b": ("a",)}, {("a", "b")})
+    assert problem.clashes({"a": 0, "b": 8}) == 1
+    assert is_least(problem, 1)
+    roomy = replace(problem, rows=20)
+    places = better(roomy, {"a": 0, "b": 8})
+    assert places is not None
+    assert roomy.clashes(places) == 0
 
 
 def test_what_does_not_fit_stays_without_a_place_and_is_told() -> None:

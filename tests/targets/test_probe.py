@@ -16,7 +16,9 @@ from isamap.hw.accelerator import Accelerator
 from isamap.hw.faults import Fault, faults_of, recorded_faults
 from isamap.hw.load import load_hardware, shipped_names
 from isamap.hw.native import runnable
+from isamap.hw.needed import Needed
 from isamap.ir.numeric import Numeric
+from isamap.targets.known import known_faults
 from isamap.targets.probe.arrays import elements, span_of
 from isamap.targets.probe.deviation import deviation_of
 from isamap.targets.probe.extents import combinations, largest
@@ -152,6 +154,59 @@ def test_reading_or_writing_beside_an_operand_is_found() -> None:
     assert "beside" in found(strays, ["c_store_s32"], 50)["c_store_s32"].text
 
 
+WRONG = """\
+format: 1
+name: wrong
+title: instructions that are right on most operands
+extends: vector_c
+source: none
+instructions:
+  - semantics: |
+      instruction spoils {
+        in a : f32[4] @ v    in b : f32[4] @ v    inout c : f32[4] @ v
+        c[i] += a[i] * b[i]
+      }
+    emit: "{a} = {a} * {b}; {c} = {c} + {a};"
+    throughput: 1
+    latency: 1
+  - semantics: |
+      instruction rows(P) {
+        in m : f32[2, 2] @ memory strides [P, 1]    out r : f32[4] @ v
+        r[2*i + j] = m[i, j]
+      }
+    emit: "{r} = (isamap_v_f32){{ {m}[0], {m}[1], {m}[{P} ? {P} : 1], {m}[({P} ? {P} : 1) + 1] }};"
+    throughput: 1
+    latency: 1
+  - semantics: |
+      instruction lapping(P) {
+        in m : f32[2, 2] @ memory strides [P, 1]    out r : f32[4] @ v
+        r[2*i + j] = m[i, j]
+      }
+    emit: "{r} = (isamap_v_f32){{ {m}[0], {m}[1], {m}[{P} == 1 ? 0 : {P}], {m}[{P} + 1] }};"
+    throughput: 1
+    latency: 1
+  - semantics: |
+      instruction scales {
+        in a : s32[4] @ v    in f : s32[] @ imm    out r : s32[4] @ v
+        r[i] = a[i] * f[]
+      }
+    emit: "{r} = {a} * ({f} > 100 && {f} < 1000 ? 0 : {f});"
+    throughput: 1
+    latency: 1
+"""
+
+
+@pytest.mark.parametrize("name", ["spoils", "rows", "lapping", "scales"])
+def test_what_is_wrong_on_some_uses_only_is_found(name: str, tmp_path: Path) -> None:
+    """Inputs that do not stay what they are, rows in one place or over each other, numbers."""
+    path = tmp_path / "wrong.yaml"
+    path.write_text(WRONG)
+    finding = found(load_hardware(str(path), trust=True), [name])[name]
+    assert finding.status == "wrong"
+    if name == "spoils":
+        assert "after it a[0] is " in finding.text
+
+
 BOUNDED = """\
 format: 1
 name: bounded
@@ -216,7 +271,8 @@ def test_every_partial_count_and_pitches_are_tried() -> None:
     assert [c["n"] for c in counts] == list(range(1, 17))
     parts = combinations(machine.entry("vweave2_part_bf16"), generator)
     assert {(c["n"], c["d"]) for c in parts} == {(n, d) for n in range(1, 17) for d in (1, 2)}
-    assert all(c["P"] >= c["n"] for c in parts)
+    assert sum(c["P"] < c["n"] for c in parts) == 3
+    assert {c["P"] for c in parts if c["P"] < c["n"]} == {0, 8}
     assert any(c["P"] == c["n"] for c in parts)
     assert any(c["P"] > c["n"] + 8 for c in parts)
 
@@ -346,6 +402,21 @@ def test_recorded_faults_are_of_instructions_that_ship() -> None:
 
 
 # --- the command ----------------------------------------------------------------------------------
+def test_what_is_recorded_holds_for_what_extends_a_description(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    head = "format: 1\nname: mine\ntitle: mine\nextends: portable_c\nsource: none\n"
+    path.write_text(head)
+    recorded = fault(target="portable_c", instruction="c_max_f32")
+    tools = [Needed("qemu-aarch64", "", "10.0", False)]
+
+    def known(machine: Accelerator) -> list[Fault]:
+        return known_faults(machine.entry("c_max_f32"), machine, tools, [recorded])
+
+    assert known(load_hardware(str(path))) == [recorded]
+    path.write_text(f"{head}change:\n  c_max_f32: {{latency: 9}}\n")
+    assert not known(load_hardware(str(path)))
+
+
 def run(*arguments: str) -> tuple[int, str]:
     done = CliRunner().invoke(group, ["targets", "test", *arguments], standalone_mode=False)
     if done.exception is not None:

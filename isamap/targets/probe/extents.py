@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from isamap.hw.accelerator import Entry
-from isamap.ir.index import Index
+from isamap.ir.index import Index, var
 from isamap.ir.nodes import Instruction
 
 _COMBINATIONS = 2048
@@ -18,10 +18,28 @@ _FAR = 53
 _SEARCHED = 65
 """Pitches that are tried one after the other until constraints hold."""
 
+_ONE_ROW, _LAPPING = -2, -1
+"""In place of a gap: rows that are one and the same, and rows that have elements in common.
+
+Only operands that are read have such rows: code reads a row again and again as one of pitch 0.
+"""
+
 
 def free(instruction: Instruction) -> tuple[str, ...]:
     """Return the extents that a use chooses: those with a range, and pitches."""
     return tuple(e.name for e in instruction.extents if e.value is None)
+
+
+def taken(instruction: Instruction) -> tuple[tuple[str, Index], ...]:
+    """Return the extents that a use chooses, as the numbers of :func:`given` have them."""
+    read = read_only(instruction)
+    return tuple((name, var(name) - (name in read)) for name in free(instruction))
+
+
+def given(instruction: Instruction, chosen: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the numbers that tell a function its extents: at least 1, where pitches may be 0."""
+    read = read_only(instruction)
+    return tuple(chosen[name] + (name in read) for name in free(instruction))
 
 
 def usual(entry: Entry) -> dict[str, int] | None:
@@ -65,6 +83,13 @@ def combinations(entry: Entry, generator: np.random.Generator) -> list[dict[str,
             values = _pitched(entry, chosen, gap)
             if values is not None:
                 found.append(values)
+    if read_only(instruction):
+        # Of the largest and of the least, which rows of one element may be.
+        for gap in (_ONE_ROW, _LAPPING):
+            for chosen in (listed[-1], listed[0]):
+                values = _pitched(entry, chosen, gap)
+                if values is not None and values not in found:
+                    found.append(values)
     return found
 
 
@@ -73,7 +98,7 @@ def _pitched(entry: Entry, chosen: Mapping[str, int], gap: int) -> dict[str, int
 
     None if the constraints do not hold then.
     """
-    pitched = len(chosen) < len(free(entry.instruction))
+    pitched = len(chosen) < len(free(entry.instruction)) and gap >= 0
     for more in range(_SEARCHED if pitched else 1):
         tried = _with_pitches(entry.instruction, chosen, gap + more)
         if _permitted(entry, tried):
@@ -88,9 +113,23 @@ def _with_pitches(instruction: Instruction, chosen: Mapping[str, int], gap: int)
     """
     values = dict(chosen)
     pitches = [e.name for e in instruction.extents if e.value is None and not e.range]
+    read = read_only(instruction)
     for name in sorted(pitches, key=lambda name: _depth(instruction, name), reverse=True):
-        values[name] = _row(instruction, name, values) + gap
+        row = _row(instruction, name, values)
+        values[name] = row + max(0, gap)
+        if name in read and gap < 0:
+            values[name] = 0 if gap == _ONE_ROW else row // 2
     return values
+
+
+def read_only(instruction: Instruction) -> frozenset[str]:
+    """Return the pitches of operands that are read, and of no others."""
+    used: dict[bool, set[str]] = {True: set(), False: set()}
+    for operand in instruction.places:
+        for stride in operand.strides or ():
+            used[operand.role == "in"] |= stride.names
+    names = (e.name for e in instruction.extents if e.value is None and not e.range)
+    return frozenset(name for name in names if name in used[True] - used[False])
 
 
 def _depth(instruction: Instruction, pitch: str) -> int:

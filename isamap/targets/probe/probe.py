@@ -18,7 +18,7 @@ from isamap.run.build import build_text
 from isamap.run.outcome import Crash
 from isamap.targets.probe.arrays import elements, filled, span_of, untouched
 from isamap.targets.probe.deviation import Deviations
-from isamap.targets.probe.extents import combinations, free
+from isamap.targets.probe.extents import combinations, given
 from isamap.targets.probe.finding import Finding, Status
 from isamap.targets.probe.judge import differing, story, used
 from isamap.targets.probe.links import Links, find_links
@@ -214,9 +214,8 @@ class _Probe:
                         filled(s.operand, self._symbols(trial, s.call, symbols), sets, generator)
                         for s in trial.slots
                     )
-                names = free(trial.entry.instruction)
                 written = [n for n, s in enumerate(trial.slots) if s.operand.role != "in"]
-                numbers = tuple(symbols[name] for name in names)
+                numbers = given(trial.entry.instruction, symbols)
                 batch = Batch(number, numbers, arrays, tuple(written))
                 yield _Asked(trial, meanings, symbols, batch, arrays)
 

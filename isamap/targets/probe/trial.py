@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from isamap.emit.battery import Function
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.dtype import DTYPES
-from isamap.ir.index import const, var
+from isamap.ir.index import const
 from isamap.ir.nodes import Buffer, Extent, Kernel, Literal, Permissions, Role
 from isamap.lower.nodes import Array, Call, LoweredKernel, Operand, Register, Scope, Window
 from isamap.lower.number import number_registers, without_number
@@ -18,10 +18,11 @@ from isamap.lower.place import place_fragments
 from isamap.lower.states import with_states
 from isamap.lower.tokens import with_tokens
 from isamap.targets.probe.arrays import span_of
-from isamap.targets.probe.extents import free, largest, usual
+from isamap.targets.probe.extents import free, largest, taken, usual
 from isamap.targets.probe.links import HELD, Kind, Links, kind_of, moves, writes_all
 
 _MORE = {"float": ("-1.5", "inf"), "signed": ("-1", "-8")}
+_OTHERS = ("5", "713")
 
 
 class NoTrialError(Exception):
@@ -118,8 +119,10 @@ def _immediates(entry: Entry, accelerator: Accelerator) -> list[dict[str, Litera
 
 
 def _literals(operand: Buffer) -> list[Literal]:
+    """Return the numbers at which rules change, and some others."""
     dtype = operand.dtype
     texts = ["0", "1", *_MORE.get(dtype.kind, ())]
+    texts += _OTHERS[: 1 if dtype.bits < 16 else None]
     if dtype.kind == "bool":
         texts = ["false", "true"]
     elif not dtype.is_float:
@@ -128,7 +131,8 @@ def _literals(operand: Buffer) -> list[Literal]:
         texts.remove("inf")
     if operand.values is not None:
         low, high = (int(float(value.text)) for value in operand.values)
-        texts = [str(value) for value in dict.fromkeys((low, high, (low + high) // 2))]
+        some = (low, high, (low + high) // 2, low + (high - low) // 3, high - (high - low) // 5)
+        texts = [str(value) for value in dict.fromkeys(some)]
     return [Literal(text, dtype) for text in texts]
 
 
@@ -164,9 +168,16 @@ class _Maker:
             place = places[operand.name]
             if isinstance(place, Register):
                 self._look(place, self._kind(entry, operand.name, symbols), operand.name)
+        written = [places[operand.name] for operand in entry.outputs]
+        for operand in entry.instruction.places:
+            place = places[operand.name]
+            if isinstance(place, Register) and place not in written:
+                # What is only read has to be what it was; where nothing looks at it, nobody knows.
+                kind = self._kind(entry, operand.name, symbols)
+                if self._is_seen(kind):
+                    self._look(place, kind, f"after it {operand.name}")
         call = self.calls[tested]
-        own = tuple((name, var(name)) for name in free(entry.instruction))
-        self.calls[tested] = replace(call, symbols=own)
+        self.calls[tested] = replace(call, symbols=taken(entry.instruction))
         return Trial(
             entry,
             variant,
@@ -272,6 +283,17 @@ class _Maker:
                 kind_ = self._kind(link.entry, operand.name, link.symbols)
                 self._look(place, kind_, f"{operand.name} of {link.entry.name}")
         self.purpose.pop()
+
+    def _is_seen(self, kind: Kind) -> bool:
+        """Return whether calls take the content of such registers to memory, and no other does."""
+        link = self.links.readers.get(kind)
+        if link is None:
+            return False
+        outputs = link.entry.outputs
+        return all(self._in_memory(link.entry, operand) for operand in outputs)
+
+    def _in_memory(self, entry: Entry, operand: Buffer) -> bool:
+        return self.accelerator.storage(entry.storage(operand.name)).kind == "memory"
 
     def _told(self, entry: Entry, operand: Buffer) -> str:
         """Return what an operand in memory is, in words."""

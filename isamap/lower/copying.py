@@ -1,6 +1,7 @@
 """What copies of elements cost, by what is contiguous on both of their sides."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import log2, prod
 from typing import TypeAlias
 
@@ -21,36 +22,52 @@ WOVEN_ROW = 16
 SCATTER_CYCLES = 1.5
 """Cycles an element of any other copy."""
 
+ISSUED = 6
+"""Instructions a cycle of the cores on which copies were timed: one that issues fewer takes longer
+for what is moved an element at a time, which is all instructions.
+"""
+
 Value: TypeAlias = Callable[[Index], float]
 """What an index is."""
 
 
-def copied_a_cycle(accelerator: Accelerator) -> float:
-    """Return the bytes a cycle of a copy that is contiguous on both of its sides."""
-    first = next((s for s in accelerator.storages if s.kind == "cache"), None)
-    return float(first.write) / 2 if first and first.write else COPY_BYTES
-
-
-def copy_cycles(copy: Copy, value: Value, sizes: Mapping[str, int], rate: float) -> float:
-    """Return the cycles of a copy of elements; those of an array have so many bytes, ``sizes``.
-
-    ``rate`` are the bytes a cycle that are :func:`copied_a_cycle`.
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The bytes a cycle of a copy that is contiguous on both sides, and how many times as long as
+    on the cores that were timed an element takes by itself.
     """
+
+    rate: float
+    slower: float = 1.0
+
+
+def pace_of(accelerator: Accelerator) -> Pace:
+    """Return how fast a machine copies."""
+    first = next((s for s in accelerator.storages if s.kind == "cache"), None)
+    rate = float(first.write) / 2 if first and first.write else COPY_BYTES
+    return Pace(rate, max(1.0, ISSUED / accelerator.issue))
+
+
+def copy_cycles(copy: Copy, value: Value, sizes: Mapping[str, int], pace: Pace) -> float:
+    """Return the cycles of a copy of elements; those of an array have so many bytes, ``sizes``."""
     elements = prod(max(0.0, value(count)) for _, count in copy.counters)
+    scattered = elements * SCATTER_CYCLES * pace.slower
+    single = elements * SINGLE_CYCLES * pace.slower
     last, before = [*(c for c, _ in reversed(copy.counters)), "", ""][:2]
     if value(copy.target_offset.coefficient(last)) != 1:
-        return elements * SCATTER_CYCLES
+        return scattered
     if copy.source is None or value(copy.source_offset.coefficient(last)) == 1:
         runs = elements / _run(copy, value)
-        stretches = elements * sizes[copy.target] / rate + runs * RUN_CYCLES
+        stretches = elements * sizes[copy.target] / pace.rate + runs * RUN_CYCLES * pace.slower
         # Short stretches are moved element by element.
-        return min(stretches, elements * SINGLE_CYCLES)
+        return min(stretches, single)
     woven = value(copy.source_offset.coefficient(before)) == 1
     size, rows = sizes[copy.target], value(copy.counters[-1][1])
     if not woven or rows > WOVEN:
-        return elements * SCATTER_CYCLES
-    long = value(copy.counters[-2][1]) * size >= WOVEN_ROW
-    return elements * (size * (1 + log2(max(1.0, rows))) / rate if long else SINGLE_CYCLES)
+        return scattered
+    if value(copy.counters[-2][1]) * size < WOVEN_ROW:
+        return single
+    return elements * size * (1 + log2(max(1.0, rows))) / pace.rate
 
 
 def aside_cycles(copy: Copy, value: Value) -> float:

@@ -18,7 +18,7 @@ from isamap.hw.accelerator import LINE, Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
 from isamap.lower.columns import first_cache, leaving
-from isamap.lower.copying import aside_cycles, copied_a_cycle, copy_cycles
+from isamap.lower.copying import aside_cycles, copy_cycles, pace_of
 from isamap.lower.delivery import Deliveries, beside, delivered, sums, while_coming
 from isamap.lower.handed import handed
 from isamap.lower.nodes import (
@@ -230,7 +230,7 @@ class _Walk:
         self.cached = any(s.kind == "cache" for s in accelerator.storages)
         self.first = first_cache(accelerator)
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}
-        self.rate = copied_a_cycle(accelerator)
+        self.pace = pace_of(accelerator)
         self.sizes = {a.name: self.value(a.size) for a in lowered.arrays}
         self.roles: dict[str, Mapping[str, str]] = {}
         self.own = {a.name for a in lowered.arrays if a.role == "local"}
@@ -311,7 +311,7 @@ class _Walk:
             return 0.0
         if copy.aside:
             return aside_cycles(copy, self.value)
-        return copy_cycles(copy, self.value, self.bytes, self.rate)
+        return copy_cycles(copy, self.value, self.bytes, self.pace)
 
     def _handed_on(self, nodes: Sequence[tuple[Node, float]]) -> frozenset[int]:
         """Return the numbers of calls that take what the iteration before has left in registers:

@@ -73,12 +73,13 @@ def split_variables(kernel: Kernel, number: int) -> Iterator[Rewriting]:
         simple = Simple({v: (0, size - 1) for v, size in ranges.items()})
         target = simple.expr(substitute_expr(statement.target, places))
         value = simple.expr(substitute_expr(statement.value, places))
-        now = [i for part in (target, value) for i in read_indices(part)]
-        if frozenset(ranges) - frozenset().union(*(index.names for index in now)):
+        used = [i for part in (target, value) for i in read_indices(part)]
+        if frozenset(ranges) - frozenset().union(*(index.names for index in used)):
             return  # an iteration that leaves no trace cannot be written
         assert isinstance(target, Access)
-        sides = tuple(pair for pair in zip(indices, now, strict=True) if pair[0] != pair[1])
-        lemmas.append(_same(sides, places, ranges))
+        # A position that is one number is a literal in the value, and no index any more.
+        sides = [(old, simple.index(old.substitute(places))) for old in indices]
+        lemmas.append(_same([(a, b) for a, b in sides if a != b], places, ranges))
         drafts.append(
             Draft(target, statement.reduction, value, {v: const(n) for v, n in ranges.items()})
         )

@@ -121,8 +121,10 @@ def _rows(
         )
     wide = max((right - left for *_, left, right in found.values()), default=0)
     pitch = sizes[second] + wide
-    if wide == 0 or sizes[first] == 1:
-        return None  # rows without a window follow each other as they are
+    if not 0 < wide < sizes[second] or sizes[first] == 1:
+        return None  # rows follow each other as they are, or most places would not be used
+    if any(column < row for row, column, *_ in found.values()):
+        return None
     data: list[_Data] = []
     for name, (row, column, top, bottom, left, right) in found.items():
         source = kernel.buffer(name)

@@ -8,6 +8,7 @@ from isamap.hw.catalogue import catalogue
 from isamap.hw.load import load_hardware, shipped_names
 from isamap.hw.native import remedy, runnable
 from isamap.hw.needed import Needed, looked_up, needed
+from isamap.hw.tools import find_tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,24 @@ def asked(name: str) -> tuple[Needed, ...]:
     if name in catalogue():
         return (looked_up(name),)
     return needed(load_hardware(name, instructions=False))
+
+
+def unknown(name: str) -> tuple[str, ...]:
+    """Return the commands of a description that are not here, and that nothing is known to fetch.
+
+    None of a tool of the catalogue.  HardwareError if there is neither.
+    """
+    if name in catalogue():
+        return ()
+    tools = load_hardware(name, instructions=False).toolchain
+    if tools is None or tools.measure:
+        return ()
+    commands = dict.fromkeys((*tools.compiler[:1], *tools.runner[:1]))
+    return tuple(
+        command
+        for command in commands
+        if command not in catalogue() and find_tool(command, tools.folder) is None
+    )
 
 
 def _target(machine: Accelerator) -> Target:

@@ -157,6 +157,18 @@ def test_every_machine_is_listed(folder: Path) -> None:
     }
 
 
+def test_a_command_that_nothing_fetches_is_told(folder: Path) -> None:
+    path = folder / "mine.yaml"
+    path.write_text(
+        "format: 1\nname: mine\ntitle: mine\nextends: portable_c\nsource: none\n"
+        "toolchain: {runner: [qemu-arm9]}\n"
+    )
+    told = CliRunner().invoke(group, ["targets", "install", str(path)])
+    assert told.exit_code == 5
+    assert "E541" in told.output
+    assert "'qemu-arm9' is not here" in told.output
+
+
 def test_a_tool_may_be_asked_for_by_its_name(folder: Path) -> None:
     (tool,) = asked("bochs-x86_64")
     assert (tool.name, tool.is_there) == ("bochs-x86_64", False)

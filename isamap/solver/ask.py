@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from isamap.solver.check import check
+
 if TYPE_CHECKING:
     import z3
 
@@ -75,7 +77,7 @@ def _without_model(solver: "z3.Solver", lines: Iterable[str]) -> Answer | None:
     import z3
 
     solver.from_string("\n".join(lines))
-    verdict = solver.check()
+    verdict = check(solver)
     if verdict == z3.sat:
         return None
     if verdict == z3.unsat:

@@ -6,6 +6,8 @@ A script travels as text, so that what was proved can be saved, read and proved 
 from dataclasses import dataclass
 from typing import Literal
 
+from isamap.solver.check import check
+
 
 @dataclass(frozen=True, slots=True)
 class Lemma:
@@ -40,7 +42,7 @@ def prove(lemma: Lemma, milliseconds: int = 5000) -> Verdict:
     solver = z3.Solver()
     solver.set("timeout", milliseconds)
     solver.from_string(lemma.script)
-    answer = solver.check()
+    answer = check(solver)
     if answer == z3.unsat:
         return Verdict("proved")
     if answer != z3.sat:

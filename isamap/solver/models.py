@@ -7,6 +7,8 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from isamap.solver.check import check
+
 Clause = Sequence[int]
 """A disjunction: literal ``n + 1`` is variable ``n``, ``-(n + 1)`` its negation."""
 
@@ -59,7 +61,7 @@ class Models:
 
     def __iter__(self) -> Iterator[frozenset[int]]:
         """Yield models until there are no more; :class:`Unknown` if the solver gives up."""
-        while (answer := self._solver.check()) == self._z3.sat:
+        while (answer := check(self._solver)) == self._z3.sat:
             model = self._solver.model()
             yield frozenset(
                 n for n, shown in enumerate(self._shown) if self._z3.is_true(model.eval(shown))
@@ -91,7 +93,7 @@ def conflict(clauses: Sequence[Named], milliseconds: int = 10_000) -> tuple[Hash
         solver.add(z3.Or(literals))
 
     def is_met(chosen: Sequence[Hashable]) -> bool:
-        answer = solver.check([switches[name] for name in chosen])
+        answer = check(solver, [switches[name] for name in chosen])
         if answer == z3.unknown:
             raise Unknown(solver.reason_unknown())
         return bool(answer == z3.sat)

@@ -22,6 +22,7 @@ name: toy
 title: a machine for tests
 source: made up
 clock: 1 GHz
+issue: 6
 units: {one: 1}
 storages:
   v: {kind: registers, count: 32, bits: 1024}

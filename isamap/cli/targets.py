@@ -6,7 +6,6 @@ import click
 
 from isamap.cli.progress import progress
 from isamap.cli.tables import table
-from isamap.diagnostics import ToolError, fail
 
 _INSTALL = """Fetch what descriptions need to be compiled and run: all of them, or those named.
 
@@ -17,11 +16,6 @@ Compilers and emulators come from the Python Package Index and from Debian, into
 folder of your own ($ISAMAP_TOOLS, else isamap/tools in $XDG_DATA_HOME or ~/.local/share).
 Nothing is installed system-wide, and nothing needs root. Offline they work on.
 """
-
-
-_OWN = (
-    "it is no tool that isamap fetches: put it on the PATH, or correct the description's toolchain"
-)
 
 
 class _Group(click.Group):
@@ -51,8 +45,8 @@ def command() -> None:
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 def install_tools(names: tuple[str, ...]) -> int:
     """Fetch, and say what was fetched; return the exit code."""
-    from isamap.targets.install import install
-    from isamap.targets.state import asked, emulated, unknown
+    from isamap.targets.install import check_commands, install
+    from isamap.targets.state import asked, emulated
 
     tools = [asked(name) for name in names] or [target.tools for target in emulated()]
     lacking = dict.fromkeys(t.name for own in tools for t in own if not t.is_there)
@@ -61,12 +55,7 @@ def install_tools(names: tuple[str, ...]) -> int:
     rows = [(one.name, one.version, f"{one.bytes / 1e6:.0f} MB", one.source) for one in found]
     if rows:
         click.echo("\n".join(table(("tool", "version", "size", "from"), rows, frozenset({2}))))
-    missing = [(name, command) for name in names for command in unknown(name)]
-    if missing:
-        lines = [
-            fail("E541", f"{name}: '{command}' is not here", hint=_OWN) for name, command in missing
-        ]
-        raise ToolError(lines)
+    check_commands(names)
     if not rows:
         click.echo("all tools are there")
     return 0

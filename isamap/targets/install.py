@@ -8,7 +8,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from isamap.hw.tools import tools_folder
 from isamap.run.process import command_text
 from isamap.targets import debian
 from isamap.targets.command import fetch, run
+from isamap.targets.state import unknown
 
 Tell = Callable[[str], None]
 
@@ -52,6 +53,16 @@ def install(names: Sequence[str], tell: Tell) -> tuple[Installed, ...]:
     found = [*_from_pip(tools, folder, tell), *_from_debian(tools, folder, tell)]
     _record(folder, found)
     return tuple(found)
+
+
+def check_commands(names: Iterable[str]) -> None:
+    """Raise ToolError where a description of some names is built or run by a command that is not
+    here, and that nothing is known to fetch.
+    """
+    hint = "it is no tool that isamap fetches: put it on the PATH, or correct the description"
+    missing = [(name, command) for name in names for command in unknown(name)]
+    if missing:
+        raise ToolError([fail("E541", f"{n}: '{c}' is not here", hint=hint) for n, c in missing])
 
 
 def _from_pip(tools: dict[str, Tool], folder: Path, tell: Tell) -> list[Installed]:

@@ -27,6 +27,11 @@ from isamap.text.load import parse_module
 LARGE = "M = 480, N = 480"
 
 
+def of_four_steps() -> Accelerator:
+    """A machine that likes up to four steps of a sum in a body."""
+    return replace(load_hardware("x86_avx512_intel"), unroll=4)
+
+
 def mapped(
     machine: Accelerator, depth: int, sizes: str = LARGE, kind: str = "f32", loops: str = ""
 ) -> Result:
@@ -135,7 +140,7 @@ IMAGE = """kernel image(C = {depth}) {{
     ],
 )
 def test_steps_of_a_sum_are_in_one_block_where_they_leave_no_rest(text: str, steps: int) -> None:
-    result = map_kernel(parse_module(text).kernels[0], load_hardware("x86_avx512_intel"), Options())
+    result = map_kernel(parse_module(text).kernels[0], of_four_steps(), Options())
     (own,) = result.schedule.statements
     block = block_of(read_shape(own.mapping), own.levels)
     assert block[own.levels[-1].variable] == steps
@@ -156,7 +161,7 @@ def products(nodes: tuple[Node, ...]) -> list[set[str]]:
 
 def test_a_step_of_a_sum_needs_what_it_uses_no_longer_than_it_lasts() -> None:
     text = PRODUCT.format(rows=96, columns=96, depth=64)
-    result = map_kernel(parse_module(text).kernels[0], load_hardware("x86_avx512_intel"), Options())
+    result = map_kernel(parse_module(text).kernels[0], of_four_steps(), Options())
     (own,) = result.schedule.statements
     block = block_of(read_shape(own.mapping), own.levels)
     found = products(result.lowered.body)

@@ -24,14 +24,20 @@ def copied(
 ) -> Copy:
     """Return a local buffer ``copy`` that holds ``element`` of each element of a buffer."""
     source = kernel.buffer(name)
-    names: list[str] = []
-    for place in range(len(source.shape)):
-        names.append(fresh(kernel, "ijlxyz"[place % 6], [*names, copy]))
+    names = place_names(kernel, source, copy)
     indices = tuple(map(var, names))
     moved = element(Access(name, indices, source.dtype))
     sizes = dict(zip(names, source.shape, strict=True))
     made = replace(local(copy, moved.dtype, source.shape), pad=pad)
     return Copy(made, Draft(Access(copy, indices, moved.dtype), "=", moved, sizes))
+
+
+def place_names(kernel: Kernel, buffer: Buffer, copy: str) -> list[str]:
+    """Return a variable for each dimension of a buffer that is copied to ``copy``."""
+    names: list[str] = []
+    for place in range(len(buffer.shape)):
+        names.append(fresh(kernel, "ijlxyz"[place % 6], [*names, copy]))
+    return names
 
 
 def narrow_types(statement: Statement) -> Iterator[DType]:

@@ -10,6 +10,7 @@ from isamap.ir.printer import print_expr
 from isamap.ir.smt import term
 from isamap.ir.statements import accesses, read_indices, reduction_variables, used_names
 from isamap.rewrite.build import Draft, extents, fresh, is_sole_writer, local, replaced
+from isamap.rewrite.copies import place_names
 from isamap.rewrite.laws import laws, may_reorder
 from isamap.rewrite.once import instead_of, is_plain
 from isamap.rewrite.rule import Rewriting
@@ -240,9 +241,7 @@ def _buffer(one: _Data, rows: _Rows) -> Buffer:
 
 def _copy(kernel: Kernel, one: _Data, rows: _Rows) -> Draft:
     """Return the statement that lays the rows of a buffer end to end."""
-    taken: list[str] = []
-    for place in range(len(one.buffer.shape)):
-        taken.append(fresh(kernel, "ijlxyz"[place % 6], taken))
+    taken = place_names(kernel, one.buffer, one.copy)
     sizes = dict(zip(taken, one.buffer.shape, strict=True))
     i, j = taken[one.row], taken[one.column]
     sizes |= {i: const(one.height), j: const(rows.pitch)}

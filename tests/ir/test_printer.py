@@ -67,8 +67,8 @@ def test_expressions_survive_and_no_parentheses_could_be_left_out(expr: Expr) ->
     assert reparsed(expr) == expr
     text = print_expr(expr)
     for start, end in groups(text):
-        if text[:start].endswith("-") and text[start + 1] == "-":
-            continue  # two signs are kept apart
+        if text[:start].endswith("-") and re.fullmatch(r"-(\d[\w.+-]*|inf)", text[start + 1 : end]):
+            continue  # the sign of a number is kept apart from that before it
         shorter = text[:start] + text[start + 1 : end] + text[end + 1 :]
         try:
             found = parsed(shorter, expr)

@@ -29,7 +29,7 @@ def _statements(text: str) -> list[str]:
     return [print_statement(statement) for statement in only.kernel.statements]
 
 
-CONV = """kernel k{more} {{
+CONV = """kernel k {{
   in X : s8[7, 7, 5] pad 0
   in F : s8[3, 3, 5, 4]
   {role} S : s32[7, 7, 4]
@@ -38,7 +38,6 @@ CONV = """kernel k{more} {{
   {then}
 }}"""
 OWN = {
-    "more": "",
     "role": "local",
     "result": "out Y : s8[7, 7, 4]",
     "then": "Y[p, q, k] = sat[s8](S[p, q, k])",

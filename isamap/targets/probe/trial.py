@@ -22,7 +22,7 @@ from isamap.targets.probe.extents import free, largest, taken, usual
 from isamap.targets.probe.links import HELD, Kind, Links, kind_of, moves, writes_all
 
 _MORE = {"float": ("-1.5", "inf"), "signed": ("-1", "-8")}
-_OTHERS = ("5", "713")
+_OTHERS = ("5", "713")  # no rule changes there
 
 
 class NoTrialError(Exception):

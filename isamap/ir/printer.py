@@ -229,7 +229,8 @@ def _operation(expr: Op, level: int, typed: bool) -> str:
         (arg,) = args
         text = _text(arg, facts.precedence, known)
         # Without parentheses the sign would become part of the number.
-        inner = f"({text})" if isinstance(arg, Literal) and known else text
+        signed = expr.op == "neg" and isinstance(arg, Literal) and known
+        inner = f"({text})" if signed else text
         return _wrapped(f"{_UNARY[expr.op]}{inner}", facts.precedence, level)
     # Comparisons do not associate; the others do to the left.
     first = facts.precedence + (facts.rule == "compare")

@@ -128,7 +128,7 @@ def command(
         search.settings,
         None if written is None else load_schedule(written),
     )
-    check_file(save, folders=True)
+    check_file(save)
     with progress() as tell:
         clock = Clock(tell)
         with clock.stage("read"):

@@ -48,10 +48,10 @@ def check_apart(written: Mapping[str, Iterable[Path | None]], read: Iterable[Pat
 
 
 def write_text(files: Mapping[Path, str]) -> None:
-    """Write some files, and the folders that they lie in; ArgumentsError where that fails."""
+    """Write some files, and the folder that they lie in; ArgumentsError where that fails."""
     try:
         for file, text in files.items():
-            file.parent.mkdir(parents=True, exist_ok=True)
+            file.parent.mkdir(exist_ok=True)
             file.write_text(text, encoding="utf-8")
     except OSError as error:
         text = f"cannot write '{error.filename}': {error.strerror}"

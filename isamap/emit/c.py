@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from isamap.emit import copies, expressions, names, team, workspace
+from isamap.emit import copies, expressions, names, team, turns, workspace
 from isamap.emit.body import INDENT, Body
 from isamap.emit.expressions import Env, condition
 from isamap.emit.head import head_lines
@@ -125,6 +125,7 @@ def preamble_text(accelerator: Accelerator, functions: str | None = None) -> str
         *([copies.ASIDE_ATTRIBUTE] if copies.is_aside(functions or "") else []),
         expressions.HELPERS,
         workspace.HELPERS,
+        *([turning] if (turning := turns.turns(functions or "")) else []),
     ]
     prelude = toolchain.prelude.strip("\n") if toolchain is not None else ""
     if functions is not None:

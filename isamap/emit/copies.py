@@ -12,9 +12,11 @@ from typing import TypeAlias
 from isamap.emit import literals, names
 from isamap.emit.expressions import Env, conjunction, loop_head, text
 from isamap.emit.header import wrapped
+from isamap.emit.turns import turning
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, const, var
 from isamap.lower.nodes import Array, Copy
+from isamap.lower.turns import Turn, turn_of
 
 # Without predictive commoning, which writes back what another thread may have changed, and without
 # the vectoriser of straight-line code: descriptions have these as flags (docs/running.md).
@@ -115,6 +117,7 @@ class _Body:
         self.fill = literals.memory_text(copy.fill) if copy.fill is not None else None
         self.bytes = dtype.bytes
         self.size = f"sizeof({literals.memory_type(dtype)})"
+        self.turn = turn_of(copy, dtype.bytes)
         self.out: list[str] = []
         self.depth = 0
 
@@ -122,6 +125,8 @@ class _Body:
         """Return the function's body."""
         if self.copy.source is None:
             self._filled(self.copy.counters, env)
+        elif self.turn is not None:
+            self._copied((*self.turn.outer, *self.turn.inner), self.turn.conditions, env)
         else:
             self._copied(_repeats_first(self.copy), self.copy.conditions, env)
         return self.out
@@ -170,6 +175,9 @@ class _Body:
         if not loops:
             self._put(f"{self._target(env)} = {self._source(env)};")
             return
+        if self.turn is not None and loops == self.turn.inner:
+            self._turned(self.turn, pending, env)
+            return
         (name, count), rest = loops[0], loops[1:]
         inner = {n for n, _ in rest}
         ends = [c for c in pending if not c.names & inner and _is_end(c, name)]
@@ -197,16 +205,12 @@ class _Body:
             self._span(loops, str(begin), str(beyond), const(beyond - begin), other, env)
             self._part(loops, str(beyond), end, env)
             return
-        is_raised = any(_factor(c, name) > 0 for c in ends)
-        first, past = (
-            f"first_{names.mangle(name)}" if is_raised else "0",
-            f"past_{names.mangle(name)}",
-        )
-        self._bounds(ends, name, first, past, end, env)
+        first, past = self._clipped(tuple(ends), name, count, env)
         # Most rows are whole: with a length that the compiler knows they take a few instructions.
         is_often_whole = count.constant is not None and not any(_cuts(c, name, count) for c in ends)
         if is_often_whole:
-            self._open(f"if ({f'{past} - {first}' if is_raised else past} == {end})")
+            length = past if first == "0" else f"{past} - {first}"
+            self._open(f"if ({length} == {end})")
             self._span(loops, "0", end, count, other, env)
             self._close("} else {")
         self._part(loops, "0", first, env)
@@ -214,6 +218,55 @@ class _Body:
         self._part(loops, past, end, env)
         if is_often_whole:
             self._close()
+
+    def _turned(self, turn: Turn, pending: tuple[Index, ...], env: Env) -> None:
+        """Write the call that turns rows into columns, where the conditions hold."""
+        (row, rows), (column, columns) = turn.row, (turn.column[0], turn.columns)
+        first, past = self._clipped(pending, row, rows, env)
+        self._part(turn.inner, "0", first, env)
+        self._part(turn.inner, past, text(rows, env), env)
+        left, right = self._clipped(pending, column, columns, env)
+        others = [turn.row, turn.column] if turn.piece is not None else [turn.row]
+        outermost = turn.piece if turn.piece is not None else turn.column
+        order = (outermost, *others, *([turn.unit] if turn.unit is not None else []))
+        self._part(order, "0", left, env)
+        length = turn.column[1].constant or 1
+        beyond = right if turn.piece is None else f"{right} / {length}"
+        if right != text(columns, env):
+            # What a piece has is turned after all of it was filled.
+            self._part(order, beyond, text(outermost[1], env), env)
+        at = env.with_counter(row, rows).with_counter(column, columns)
+        at = replace(at, integers={**at.integers, row: first, column: left})
+        begun = {name for name, start in ((row, first), (column, left)) if start != "0"}
+        zero = [name for name, _ in turn.inner if name not in begun]
+        copy = self.copy
+        target, source = copy.target_offset, copy.source_offset
+        steps = [self.bytes * target.coefficient(name) for name in (outermost[0], column)]
+        lines = turning(
+            turn.bytes,
+            self._address(copy.target, target, zero, at),
+            (text(steps[0], env), text(steps[1], env), 1 if turn.piece is None else length),
+            self._address(copy.source, source, zero, at),
+            text(self.bytes * source.coefficient(row), env),
+            past if first == "0" else f"{past} - {first}",
+            right if left == "0" else f"{right} - {left}",
+        )
+        for line in lines:
+            self._put(line)
+
+    def _clipped(
+        self, pending: tuple[Index, ...], name: str, count: Index, env: Env
+    ) -> tuple[str, str]:
+        """Return from where to where conditions of a counter hold, after declaring both."""
+        end = text(count, env)
+        ends = [condition for condition in pending if name in condition.names]
+        if not ends:
+            return "0", end
+        raised = any(_factor(condition, name) > 0 for condition in ends)
+        past = f"past_{names.mangle(name)}"
+        first = f"first_{names.mangle(name)}" if raised else "0"
+        self._bounds(ends, name, first, past, end, env)
+        return first, past
 
     def _bounds(
         self, ends: list[Index], name: str, first: str, past: str, end: str, env: Env

@@ -44,7 +44,7 @@ def leaving(site: Site, size: int, cache: Storage) -> float:
     line = cache.line or LINE
     sets = max(1, cache.size // line // cache.ways)
     wanted = FOLLOWING * cache.ways
-    lines = _lines_at_once(site, size, line)
+    lines = list(dict.fromkeys(_lines_at_once(site, size, line)))
     for _, count, stride in reversed(site.loops):
         if len(lines) >= wanted:
             break

@@ -8,13 +8,21 @@ from typing import TypeAlias
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
 from isamap.lower.nodes import Copy
+from isamap.lower.turns import turn_of
 from isamap.schedule.copied import COPY_BYTES, RUN_CYCLES, SINGLE_CYCLES, WOVEN
 
 ASIDE_CYCLES = 8.0
 """Cycles of a copy aside: the load that follows is wider than the stores, and waits for them."""
 
 PIECE_CYCLES = 2.0
-"""Cycles of each stretch of elements that it moves, and of each element that has a condition."""
+"""Cycles of each stretch of elements that it moves, and of each element that has a condition, as of
+few rows that loops weave: of two by eight it took 2.2 (an Emerald Rapids).
+"""
+
+STAGED_CYCLES = 70.0
+"""Cycles for which a copy waits for results that have just been stored, and what comes next for it:
+tiles of 16 by 16 that go through memory to be turned took 165 cycles each (an Emerald Rapids).
+"""
 
 WOVEN_ROW = 16
 """Bytes of each of these rows, at least: of shorter ones no vectors are made."""
@@ -53,6 +61,10 @@ def copy_cycles(copy: Copy, value: Value, sizes: Mapping[str, int], pace: Pace) 
     elements = prod(max(0.0, value(count)) for _, count in copy.counters)
     scattered = elements * SCATTER_CYCLES * pace.slower
     single = elements * SINGLE_CYCLES * pace.slower
+    if (turn := turn_of(copy, sizes[copy.target])) is not None:
+        # Each round of shuffles makes the vectors of a block of those of the one before.
+        turned = elements * sizes[copy.target] * (1 + log2(turn.block)) / pace.rate
+        return min(turned, scattered)
     last, before = [*(c for c, _ in reversed(copy.counters)), "", ""][:2]
     if value(copy.target_offset.coefficient(last)) != 1:
         return scattered
@@ -63,6 +75,8 @@ def copy_cycles(copy: Copy, value: Value, sizes: Mapping[str, int], pace: Pace) 
         return min(stretches, single)
     woven = value(copy.source_offset.coefficient(before)) == 1
     size, rows = sizes[copy.target], value(copy.counters[-1][1])
+    if rows <= WOVEN and any(last in condition.names for condition in copy.conditions):
+        return elements * PIECE_CYCLES * pace.slower
     if not woven or rows > WOVEN:
         return scattered
     if value(copy.counters[-2][1]) * size < WOVEN_ROW:

@@ -18,7 +18,7 @@ from isamap.hw.accelerator import LINE, Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
 from isamap.lower.columns import first_cache, leaving
-from isamap.lower.copying import aside_cycles, copy_cycles, pace_of
+from isamap.lower.copying import STAGED_CYCLES, aside_cycles, copy_cycles, pace_of
 from isamap.lower.delivery import Deliveries, beside, delivered, sums, while_coming
 from isamap.lower.handed import handed
 from isamap.lower.nodes import (
@@ -64,8 +64,8 @@ BESIDES = 1.75
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Cycles of a core, what bounds them, and the parts: units, 'chain', storages, 'copies', and
-    'threads' (that it waits for what those of others have written).
+    """Cycles of a core, what bounds them, and the parts: units, 'issue', 'chain', storages,
+    'copies', and 'threads' (that it waits for what those of others have written).
 
     The core is the one that has most to do, of those of all threads.  ``busy`` are the cycles that
     are left if caches and memory deliver at once, ``cached`` those that caches take to deliver.  In
@@ -129,6 +129,7 @@ class _Work:
 
     cycles: float = 0.0
     units: dict[str, float] = field(default_factory=dict)
+    issue: float = 0.0
     chain: float = 0.0
     counts: dict[str, float] = field(default_factory=dict)
     copies: float = 0.0
@@ -137,6 +138,7 @@ class _Work:
 
     def add(self, other: "_Work", times: float) -> None:
         self.cycles += other.cycles * times
+        self.issue += other.issue * times
         self.chain += other.chain * times
         self.copies += other.copies * times
         self.aside += other.aside * times
@@ -181,7 +183,8 @@ def estimate_nodes(
     """Return the estimate of some nodes of a lowered kernel."""
     walk = _Walk(lowered, accelerator, values, threads, copies)
     work = walk.nodes(nodes, ())
-    parts = {**work.units, "chain": work.chain, "copies": work.copies + work.aside}
+    parts = {**work.units, "issue": work.issue, "chain": work.chain}
+    parts["copies"] = work.copies + work.aside
     each = walk.traffic()
     memory = sums(each)
     parts.update(memory)
@@ -224,6 +227,7 @@ class _Walk:
         self.values = values
         self.threads = threads
         self.team: dict[str, float] = {}  # iterations of the loops that threads share
+        self.private = {a.name for a in lowered.arrays if a.private}
         self.common = {a.name for a in lowered.arrays if a.role == "local" and not a.private}
         self.copied: list[Site] = []  # what copies touch of what all threads have in common
         self.entries: dict[str, Entry] = {e.name: e for e in accelerator.entries}
@@ -311,7 +315,8 @@ class _Walk:
             return 0.0
         if copy.aside:
             return aside_cycles(copy, self.value)
-        return copy_cycles(copy, self.value, self.bytes, self.pace)
+        waits = STAGED_CYCLES if copy.source in self.private else 0.0
+        return waits + copy_cycles(copy, self.value, self.bytes, self.pace)
 
     def _handed_on(self, nodes: Sequence[tuple[Node, float]]) -> frozenset[int]:
         """Return the numbers of calls that take what the iteration before has left in registers:
@@ -382,8 +387,8 @@ class _Walk:
             for register, wait in self._updated(entry, call).items():
                 chains[register] = chains.get(register, 0.0) + wait * share
         work.chain = max(chains.values(), default=0.0)
-        issue = (sum(share for _, share in calls) + slots) / max(1, self.accelerator.issue)
-        work.cycles = max([issue, work.chain, *work.units.values()])
+        work.issue = (sum(share for _, share in calls) + slots) / max(1, self.accelerator.issue)
+        work.cycles = max([work.issue, work.chain, *work.units.values()])
         return work
 
     def _updated(self, entry: Entry, call: Call) -> dict[str, float]:

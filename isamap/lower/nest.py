@@ -16,6 +16,7 @@ from isamap.lower.nodes import Guard, Loop, Node, Register, Scope
 from isamap.lower.position import Position
 from isamap.lower.results import Results
 from isamap.lower.statement import StatementLowering
+from isamap.schedule.treatment import ASSUMED_EXTENT, numeric
 
 CALLS_IN_PARTS = 64
 """Calls that compute between which results of the block before are finished one by one, at most."""
@@ -359,10 +360,31 @@ class Nest:
         else:
             parts = self._parts(depth, position, results, len(units))
             emitter.nodes += between(parts, units)
-        for tile, register in results.items():
+        for tile, register in self._line_by_line(position, results):
             here = self.block.position_of(position, tile)
             if later is None:
                 self.results.finish(emitter, here, register)
             else:
                 later.leave(emitter, here, tile, register)
         return list(emitter.scope())
+
+    def _line_by_line(
+        self, position: Position, results: Mapping[Tile, Register]
+    ) -> list[tuple[Tile, Register]]:
+        """Return the results of a block in the order in which they go to memory.
+
+        Where a register's elements go to several rows, and the next one's beside them, those of the
+        same rows follow each other: there may be more rows than a cache keeps lines of.
+        """
+        found = list(results.items())
+        reference = next((reference for reference, _ in self.results.places(position)), None)
+        if reference is None or not found:
+            return found
+        offset, names = reference.offset, [v for v, _ in found[0][0]]
+        if not offset.is_linear_in(names):
+            return found
+        steps = {v: abs(numeric(offset.coefficient(v), ASSUMED_EXTENT)) for v in names}
+        by_step = sorted((v for v in names if steps[v]), key=lambda v: -steps[v])
+        if not by_step or self.at.tile[by_step[-1]] > 1:
+            return found
+        return sorted(found, key=lambda item: [dict(item[0])[v] for v in by_step])

@@ -42,7 +42,10 @@ SINGLE_CYCLES = 0.75
 """Cycles an element of a copy that moves or weaves a few at a time."""
 
 WOVEN = 8
-"""Rows that a copy weaves at most; of more it is a transposition, element by element."""
+"""Rows that loops over elements weave at most."""
+
+TURNED = 8
+"""Bytes of a row that a copy moves together, at most, where it turns rows into columns."""
 
 
 def pack_aliased(
@@ -82,10 +85,9 @@ def pack_reused(
 ) -> list[Treatment]:
     """Pack operands whose fragments are so much cheaper then that it pays for the copies.
 
-    Rows that lie as they are given may have to be woven together for each fragment that a block
-    loads; packed, they are woven once.  What would have to be transposed in each call is left,
-    unless :data:`PASSES` blocks read it: a product of 96 x 512 x 300 in f32 that did so for 32 took
-    1.29 times as long as one along its rows.
+    Rows that lie as they are given may have to be woven together, or turned into columns, for each
+    fragment that a block loads; packed, that is done once.  Fragments of longer pieces of more rows
+    are left, unless :data:`PASSES` blocks read them.
     """
     result = list(chosen)
     blocks = prod(-(-shape.extents[v] // (block[v] * shape.tile[v])) for v in shape.extents)
@@ -97,8 +99,9 @@ def pack_reused(
         if before is None or after is None:
             continue
         own = [n for n, (name, _) in enumerate(found) if name == operand]
-        rows = max(_rows(shape, treatments, operand, found[n][1], kinds[0]) for n in own)
-        if rows > WOVEN and any(_blocks_beside(shape, block, found[n][1]) < PASSES for n in own):
+        if _scattered_rows(shape, treatments, found, own, kinds[0]) and any(
+            _blocks_beside(shape, block, found[n][1]) < PASSES for n in own
+        ):
             continue
         saved = before - after
         copied = sum(
@@ -135,22 +138,42 @@ def treated_otherwise(
         other: Treatment = "direct" if kinds[0] in PACKED else "packed"
         if set(kinds) - {"direct", "packed"} or treatments.cost(operand, other) is None:
             continue
-        reused = all(set(shape.outputs) - found[n][1].names for n in own)
-        rows = max(_rows(shape, treatments, operand, found[n][1], "direct") for n in own)
-        if not reused or (other == "packed" and rows > WOVEN):
+        if any(not set(shape.outputs) - found[n][1].names for n in own):
+            continue
+        if other == "packed" and _scattered_rows(shape, treatments, found, own, "direct"):
             continue
         result.append([other if n in own else kind for n, kind in enumerate(chosen)])
     return result
 
 
+def _scattered_rows(
+    shape: Shape,
+    treatments: Treatments,
+    found: Sequence[tuple[str, Access]],
+    own: Sequence[int],
+    kind: Treatment,
+) -> bool:
+    """Return whether a fragment of some accesses comes from more rows than copies weave, and is no
+    transposition either, of a few bytes from each.
+    """
+    for n in own:
+        operand, access = found[n]
+        rows, length = _rows(shape, treatments, operand, access, kind)
+        if rows > WOVEN and length * access.dtype.bytes > TURNED:
+            return True
+    return False
+
+
 def _rows(
     shape: Shape, treatments: Treatments, operand: str, access: Access, kind: Treatment
-) -> float:
-    """Return how many stretches of memory a fragment comes from; infinitely many if unknown."""
+) -> tuple[float, int]:
+    """Return from how many stretches of memory a fragment comes, and how many elements each has;
+    infinitely many if that is unknown.
+    """
     reference = treatments.reference(operand, access, kind)
     names = () if reference is None else sorted(reference.offset.names & shape.extents.keys())
     if reference is None or not reference.offset.is_linear_in(names):
-        return inf
+        return inf, TURNED + 1
     steps = (
         (abs(numeric(reference.offset.coefficient(v), ASSUMED_EXTENT)), shape.tile[v])
         for v in names
@@ -162,7 +185,7 @@ def _rows(
             length += step * (count - 1)
         else:
             rows *= count
-    return rows
+    return rows, length
 
 
 def pack_scattered(

@@ -128,10 +128,15 @@ class Space:
         """Return the schedule of an assignment; ScheduleError if its choices contradict."""
         if self._written is not None and not any(assignment.values()):
             return self._written
-        built = [maker.build(assignment) for maker in self._makers]
-        for number, root in self._fused.items():
-            if FUSED[assignment.get(_fused(number), 0)] == "fused":
-                built[number] = replace(built[number], within=root, by=self._by.get(number))
+        fused = {n for n in self._fused if FUSED[assignment.get(_fused(n), 0)] == "fused"}
+        # A statement without loops of its own is the same whatever was chosen for these.
+        built = [
+            maker.build({} if number in fused else assignment)
+            for number, maker in enumerate(self._makers)
+        ]
+        for number in fused:
+            root, by = self._fused[number], self._by.get(number)
+            built[number] = replace(built[number], within=root, by=by)
         for number, past in self._past.items():
             if assignment.get(_results(number), 0):
                 past = not past

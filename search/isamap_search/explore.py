@@ -30,7 +30,8 @@ class Explorer:
     """Makes trials until the budget is spent, then compares the best once more.
 
     ``floor`` is the least number of cycles that the model knows of; ``wanted`` are points that are
-    tried whatever the model thinks of them.  ``noted`` hears of each measured candidate.
+    tried whatever the model thinks of them.  ``noted`` hears of each measured candidate.  ``tried``
+    has the point with which a schedule was, by the one that stands for all that make it.
     """
 
     model: Model
@@ -50,6 +51,7 @@ class Explorer:
     values: dict[Point, tuple[float, ...]] = field(default_factory=dict)
     hopeless: set[Point] = field(default_factory=set)
     failed: set[Point] = field(default_factory=set)
+    tried: dict[Point, Point] = field(default_factory=dict)
     seconds: dict[Point, float] = field(default_factory=dict)
     incumbent: Candidate | None = None
     _failed_here: int = 0
@@ -119,19 +121,28 @@ class Explorer:
             if candidate is None:
                 useless += 1
                 self.trials.tell(ticket, "no schedule")
-            elif point in self.failed or any(c.point == point for _, c in batch):
+            elif (known := self._known_as(candidate)) in self.failed or any(
+                c.point == known for _, c in batch
+            ):
                 useless += 1
                 self.trials.tell(ticket, "repeated")
-            elif point in self.values:
+            elif known in self.values:
                 useless += 1
-                self.trials.tell(ticket, "repeated", self.values[point])
+                self.trials.tell(ticket, "repeated", self.values[known])
             elif point not in self.wanted and candidate.cycles > _HOPELESS * self.floor:
                 useless += 1
                 self.trials.tell(ticket, "repeated")
             else:
+                self.tried[self.model.alias(candidate)] = point
                 batch.append((ticket, candidate))
         self.tape.take("alone", lambda: self.trials.is_alone, is_flag)
         return batch, useless
+
+    def _known_as(self, candidate: Candidate) -> Point:
+        """Return the point with which this worker tried the same schedule, or the candidate's."""
+        if candidate.point in self.values:
+            return candidate.point
+        return self.tried.get(self.model.alias(candidate), candidate.point)
 
     def _proposed(self) -> Ticket:
         if self.tape.proposals_are_taken:

@@ -43,6 +43,7 @@ class Model:
     symbols: Mapping[str, int]
     threads: int = 1
     _known: dict[Point, Candidate | None] = field(default_factory=dict)
+    _alike: dict[float, list[Candidate]] = field(default_factory=dict)
     _producers: Producers | None = None
 
     @property
@@ -73,6 +74,14 @@ class Model:
         if point not in self._known:
             self._known[point] = self._make(point)
         return self._known[point]
+
+    def alias(self, candidate: Candidate) -> Point:
+        """Return the point that stands for all that make the schedule of a candidate."""
+        alike = self._alike.setdefault(candidate.cycles, [])
+        same = (other for other in alike if other.schedule == candidate.schedule)
+        if (found := next(same, None)) is None:
+            alike.append(candidate)
+        return (found or candidate).point
 
     def _make(self, point: Point) -> Candidate | None:
         if self._producers is None:

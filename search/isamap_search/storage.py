@@ -153,7 +153,8 @@ def _database(url: str) -> BaseStorage:
             raise ArgumentsError(fail("E739", text, hint=hint)) from error
         except (SQLAlchemyError, StorageInternalError) as error:
             if attempt == _ATTEMPTS - 1:
-                raise failed(Place(url=url), error) from error
+                hint = "look at its address, and whether the server runs and its folder is there"
+                raise failed(Place(url=url), error, hint) from error
             time.sleep(_PAUSE * (attempt + 1))
     raise AssertionError("the last attempt returns or raises")
 
@@ -165,9 +166,11 @@ def close(storage: BaseStorage) -> None:
         storage.engine.dispose()
 
 
-def failed(place: Place, error: Exception) -> ToolError:
+def failed(
+    place: Place, error: Exception, hint: str = "what was measured is kept; run the same again"
+) -> ToolError:
     """Return the error for a storage that does not answer."""
     cause = error.__cause__
     told = str(error if isinstance(cause, OSError) else cause or error).strip().splitlines()
     text = f"the storage {place} fails: {told[0] if told else type(error).__name__}"
-    return ToolError(fail("E743", text, hint="what was measured is kept; run the same again"))
+    return ToolError(fail("E743", text, hint=hint))

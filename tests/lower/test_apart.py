@@ -85,9 +85,10 @@ def test_an_estimate_is_of_a_call_alone() -> None:
 
 
 def test_a_constant_lets_a_faster_mapping_win() -> None:
-    const, given = mapped(TURNED.format("const")), mapped(TURNED.format("in"))
+    few = TURNED.replace("turned(M, N", "turned(M = 3, N")  # rows for which no copy would pay
+    const, given = mapped(few.format("const")), mapped(few.format("in"))
     assert const.estimate.cycles < 0.7 * given.estimate.cycles
-    agrees(given, {"M": 5})
+    agrees(given, {})
 
 
 def test_a_sum_of_constants_is_taken_ahead() -> None:

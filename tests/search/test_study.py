@@ -97,21 +97,39 @@ def test_what_is_suggested_is_ranked_first_and_tried_early() -> None:
     assert not set(far) & {point for point, _ in search(model(), Budget(12), 0, Bench()).values}
 
 
-def test_one_schedule_is_ranked_once() -> None:
-    class Same(Bowl):
-        def build(self, assignment: Mapping[str, int]) -> Schedule:
-            super().build(assignment)
-            return cast(Schedule, assignment["a"])
+class Same(Bowl):
+    """A space in which only the first choice makes a difference."""
 
-    class Flat(BowlModel):
-        def _make(self, point: Point) -> Candidate | None:
-            made = super()._make(point)
-            return made and replace(made, cycles=float(point[0]))
+    def build(self, assignment: Mapping[str, int]) -> Schedule:
+        super().build(assignment)
+        return cast(Schedule, assignment["a"])
 
+
+class Flat(BowlModel):
+    def _make(self, point: Point) -> Candidate | None:
+        made = super()._make(point)
+        return made and replace(made, cycles=float(point[0]))
+
+
+def flat() -> Flat:
     nothing = cast(Any, None)
-    ranked = rank(Flat(nothing, nothing, cast(Any, Same()), {}), 10_000, seed=0)
+    return Flat(nothing, nothing, cast(Any, Same()), {})
+
+
+def test_one_schedule_is_ranked_once() -> None:
+    ranked = rank(flat(), 10_000, seed=0)
     assert [c.point[0] for c in ranked] == list(range(8))
     assert ranked[0].point == FIRST
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_one_schedule_is_timed_once(sampler: str) -> None:
+    """Whichever point of it a sampler proposes: what is known of one is known of all."""
+    for bench in (None, Bench()):
+        found = search(flat(), Budget(40), 0, bench, Plan(sampler=sampler))
+        tried = [point[0] for point, _ in found.values]
+        assert len(tried) == len(set(tried)) <= 8
+        assert found.trials == len(tried)
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

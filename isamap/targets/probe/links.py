@@ -38,13 +38,22 @@ def kind_of(operand: Buffer, symbols: Mapping[str, int]) -> Kind:
 class Link:
     """An instruction that writes, or reads, a kind of register through ``operand``.
 
-    ``symbols`` are the extents that it is used with.
+    ``symbols`` are the extents that it is used with.  What is brought ``varies`` with what is in
+    memory, or is a constant.  One that changes what it finds has a ``first`` one, which fills that.
     """
 
     entry: Entry
     operand: str
     symbols: Mapping[str, int]
     cost: int
+    varies: bool = True
+    first: "Link | None" = None
+
+    def is_before(self, other: "Link | None") -> bool:
+        """Return whether this one is to be taken rather than the other."""
+        if other is None or self.varies != other.varies:
+            return other is None or self.varies
+        return self.cost < other.cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,7 @@ class _Candidate:
     inputs: tuple[tuple[str, Kind], ...]
     outputs: tuple[tuple[str, Kind | None], ...]
     whole: bool
+    reads: bool
     price: int
     lossy: frozenset[str]
 
@@ -100,14 +110,19 @@ def _settle(candidates: list[_Candidate], makers: dict[Kind, Link]) -> None:
     while changed:
         changed = False
         for c in candidates:
-            if len(c.outputs) != 1 or not c.whole or c.entry.outputs[0].role != "out":
+            if len(c.outputs) != 1 or not c.whole:
                 continue
             (name, kind), cost = c.outputs[0], _made(c.inputs, makers)
             if kind is None or cost is None:
                 continue
+            known, is_changed = makers.get(kind), c.entry.outputs[0].role == "inout"
+            if is_changed and (known is None or known.varies):
+                continue
             cost += c.price + _LOSES * bool(c.lossy)
-            if kind not in makers or cost < makers[kind].cost:
-                makers[kind] = Link(c.entry, name, c.symbols, cost)
+            varies = c.reads or any(makers[k].varies for _, k in c.inputs)
+            found = Link(c.entry, name, c.symbols, cost, varies, known if is_changed else None)
+            if found.is_before(known):
+                makers[kind] = found
                 changed = True
 
 
@@ -182,7 +197,10 @@ def _candidate(entry: Entry, accelerator: Accelerator) -> _Candidate | None:
     price += _CONSTANT * ("immediate" in kinds.values())
     largest = max((sizes[n] for n, _ in outs), default=0)
     lossy |= {o.name for o in instruction.places if o.role == "in" and sizes[o.name] != largest}
-    return _Candidate(entry, symbols, tuple(ins), tuple(outs), whole, price, frozenset(lossy))
+    reads = any(o.role != "out" and kinds[o.name] == "memory" for o in instruction.places)
+    return _Candidate(
+        entry, symbols, tuple(ins), tuple(outs), whole, reads, price, frozenset(lossy)
+    )
 
 
 def _price(value: object) -> int:

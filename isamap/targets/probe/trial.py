@@ -224,7 +224,7 @@ class _Maker:
             elif operand.role != "out" or name in entry.same:
                 if name in outputs and tied:
                     continue
-                places[name] = self._made(self._kind(entry, name, symbols), operand)
+                places[name] = self._made(self._kind(entry, name, symbols), operand, entry)
         for operand in entry.outputs:
             if operand.name not in places and operand not in memory:
                 kind_ = self._kind(entry, operand.name, symbols)
@@ -248,17 +248,23 @@ class _Maker:
     def _held(self, entry: Entry, operand: Buffer, kind: Kind) -> Register:
         """Return a register for a result; it holds something if not all of it is written."""
         written = writes_all(entry, operand.name)
-        return self._register(kind) if written else self._made(kind, operand)
+        return self._register(kind) if written else self._made(kind, operand, entry)
 
-    def _made(self, kind: Kind, operand: Buffer) -> Register:
+    def _made(self, kind: Kind, operand: Buffer, entry: Entry) -> Register:
         """Return a register of a kind that calls have filled, with values that the operand has."""
         link = self.links.makers.get(kind)
         if link is None:
             storage, dtype, count = kind
             raise NoTrialError(f"nothing fills {storage} with {count} {dtype} for {operand.name}")
+        if not link.varies and not self.purpose:
+            what = f"nothing but constants comes to {kind[0]} for {operand.name}"
+            raise NoTrialError(f"{what}, by {link.entry.name}")
         register = self._register(kind)
-        self.purpose.append(operand.name)
+        name = f"{operand.name} of {entry.name}" if self.purpose else operand.name
+        self.purpose.append(name)
         first = len(self.slots)
+        if link.first is not None:
+            self._call(link.first.entry, link.first.symbols, {link.first.operand: register}, {})
         self._call(link.entry, link.symbols, {link.operand: register}, {})
         self.purpose.pop()
         if operand.values is not None:
@@ -301,7 +307,8 @@ class _Maker:
             return operand.name
         if len(self.purpose) == 1 and moves(entry):
             return self.purpose[0]
-        return f"{operand.name} of {entry.name}"
+        # Whatever is between may be wrong as well.
+        return f"{self.purpose[0]} by {' and '.join([*self.purpose[1:], entry.name])}"
 
     def _register(self, kind: Kind) -> Register:
         storage, dtype, count = kind

@@ -193,7 +193,8 @@ def _mappings(
     ways, refused = offered(kernel, chosen) if rewrites else ((), ())
     mapped = {n for n, found in enumerate(enumerations) if found.mappings}
     mapped |= {n for group, _ in together for n in range(group.first, group.first + group.count)}
-    if not ways and (not mapped if instruction else len(mapped) < len(enumerations)):
+    lacks = not ways and (not mapped if instruction else len(mapped) < len(enumerations))
+    if lacks and (as_json or not mapped):
         raise nothing(kernel, chosen, enumerations)
     if as_json:
         facts = match_facts(kernel, machine, enumerations, ways if rewrites else None, together)
@@ -213,4 +214,6 @@ def _mappings(
     for text in refused:
         lines += ["", *wrap(f"not offered: {text}", "", "    ")]
     click.echo("\n".join(lines))
+    if lacks:
+        raise nothing(kernel, chosen, enumerations)  # after what the others have
     return 0

@@ -315,7 +315,7 @@ class _Walk:
             return 0.0
         if copy.aside:
             return aside_cycles(copy, self.value)
-        waits = STAGED_CYCLES if copy.source in self.private else 0.0
+        waits = STAGED_CYCLES if self.cached and copy.source in self.private else 0.0
         return waits + copy_cycles(copy, self.value, self.bytes, self.pace)
 
     def _handed_on(self, nodes: Sequence[tuple[Node, float]]) -> frozenset[int]:

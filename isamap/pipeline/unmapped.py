@@ -58,8 +58,8 @@ def _unmapped(
     statement = kernel.statements[index]
     together = group_reasons(kernel, needles(hardware), index)
     addition = "; portable_c has every operation: 'extends: portable_c' adds it to a description"
-    if hardware.queues == "tokens":
-        addition = ""  # it could not extend it: instructions in C wait for no token
+    if hardware.queues == "tokens" or any(state.count > 1 for state in hardware.states):
+        addition = ""  # instructions in C wait for no token, and choose none of several values
     near = bool(together or refused)
     others = reasons(statement, hardware, kernel.permissions, movements=not near)
     nearest = dict.fromkeys((*together, *refused, *others))

@@ -26,6 +26,9 @@ _TOLD = 64
 _VAGUE = 1 / 16
 """Bounds that are more than this of a usual result let wrong ones pass."""
 
+_FEW, _SAMPLE = 32, 1 << 16
+"""Elements of which none are told to be alike, and those that are looked at."""
+
 _WHOLE_COST = 1 << 24
 """Iterations up to which bounds are computed for all elements rather than for the doubtful ones."""
 
@@ -37,7 +40,8 @@ class Comparison:
     ``where`` is the element of ``buffer`` that uses most of its bound, of some that may, with both
     values, their ``difference`` and its ``bound``; ``compared`` counts elements,
     ``unbounded`` those without a finite bound (they pass).  It is ``vague`` where the bound is
-    about as large as the results.  ``text`` says all of it in a line.
+    about as large as the results.  ``alike`` is the part of the expected elements that are one of
+    two values, as where nearly all are clipped.  ``text`` says all but that in a line.
     """
 
     ok: bool
@@ -51,6 +55,7 @@ class Comparison:
     unbounded: int
     text: str
     vague: bool = False
+    alike: float = 0.0
 
 
 def compare(
@@ -232,7 +237,17 @@ def _finding(
         unbounded,
         text,
         unbounded > 0 or float(bound[worst]) > _VAGUE * _usual(wanted),
+        _alike(wanted),
     )
+
+
+def _alike(values: Values) -> float:
+    """Return the part of some values that are one of two; of many a sample, of few none."""
+    if values.dtype.kind == "b" or len(values) < _FEW:
+        return 0.0
+    some = values[:: -(-len(values) // _SAMPLE)]
+    _, counts = np.unique(some.astype(F64), return_counts=True)
+    return float(np.sort(counts)[-2:].sum() / len(some))
 
 
 def _usual(values: Values) -> float:
@@ -250,8 +265,8 @@ def _merged(found: list[Comparison]) -> Comparison:
 
     worst = max(found, key=badness)
     compared, unbounded = sum(c.compared for c in found), sum(c.unbounded for c in found)
-    vague = any(c.vague for c in found)
-    return replace(worst, compared=compared, unbounded=unbounded, vague=vague)
+    vague, alike = any(c.vague for c in found), min(c.alike for c in found)
+    return replace(worst, compared=compared, unbounded=unbounded, vague=vague, alike=alike)
 
 
 def _same(a: Values, b: Values) -> Values:

@@ -21,6 +21,9 @@ _PERIOD = (1 << 24) - 3
 _MODEST = 1 << 10
 """Bound of integers wider than 8 bits whose buffer declares no range."""
 
+_SMALL, _SMALL_WIDE = 1 << 2, 1 << 6
+"""Bounds of small integers, of those of up to 8 bits and of wider ones."""
+
 
 def random_inputs(
     kernel: Kernel,
@@ -28,6 +31,7 @@ def random_inputs(
     seed: int = 0,
     *,
     one_sign: bool = False,
+    small: bool = False,
 ) -> dict[str, Values]:
     """Return an array for every in, const and inout buffer; the same seed gives the same arrays.
 
@@ -38,13 +42,16 @@ def random_inputs(
     Buffers from which indices are read hold indices that are in bounds.
 
     With ``one_sign`` floats are in 0..1/4 (of what is declared), so that little cancels: rounding
-    errors grow no faster than the values do, even through many statements.
+    errors grow no faster than the values do, even through many statements.  With ``small`` integers
+    of which no range is declared are in -4..4, wider ones in -64..64, so that less is clipped.
     """
     values = bind_symbols(kernel, symbols or {})
     generator = np.random.default_rng(seed)
     limits, digits = _index_limits(kernel, values), _grid_digits(kernel, values)
     return {
-        b.name: _random(b, shape_of(b, values), generator, limits.get(b.name), digits, one_sign)
+        b.name: _random(
+            b, shape_of(b, values), generator, limits.get(b.name), digits, one_sign, small
+        )
         for b in inputs_of(kernel)
     }
 
@@ -56,9 +63,10 @@ def _random(
     limit: tuple[int, int] | None,
     digits: int,
     one_sign: bool,
+    small: bool,
 ) -> Values:
     size = prod(shape)
-    drawn = _draw(buffer, min(size, _PERIOD), generator, limit, digits, one_sign)
+    drawn = _draw(buffer, min(size, _PERIOD), generator, limit, digits, one_sign, small)
     if size <= _PERIOD:
         return drawn.reshape(shape)
     found = np.empty(size, drawn.dtype)
@@ -86,6 +94,7 @@ def _draw(
     limit: tuple[int, int] | None,
     digits: int,
     one_sign: bool,
+    small: bool,
 ) -> Values:
     dtype = buffer.dtype
     declared = [literal_value(v) for v in buffer.values] if buffer.values else None
@@ -97,8 +106,10 @@ def _draw(
     least, most = dtype.lowest, dtype.highest
     if declared:
         least, most = int(declared[0]), int(declared[1])
-    elif limit is None and dtype.bits > 8:
-        least, most = max(least, -_MODEST), min(most, _MODEST)
+    elif limit is None and (dtype.bits > 8 or small):
+        wide = dtype.bits > 8
+        reach = (_SMALL_WIDE if wide else _SMALL) if small else _MODEST
+        least, most = max(least, -reach), min(most, reach)
     if limit is not None:
         least, most = max(least, limit[0]), min(most, limit[1])
     return _integers(generator, least, most, size).astype(dtype.numpy)

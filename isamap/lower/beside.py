@@ -81,6 +81,15 @@ class FinishedResults:
         their own."""
         return tuple(one for found in self._found.values() for one in found)
 
+    @property
+    def first(self) -> Reference:
+        """Where results go, or what is made of them first."""
+        at, finishes = self._at, self._after.finishes
+        if self.kept or not finishes:
+            return at.output
+        target = finishes[0].target
+        return direct(at.context.buffers[target.buffer], target, at.extents, at.context.buffers)
+
     def of(self, partial: frozenset[str]) -> tuple[Finished, ...]:
         """Return how results are finished, one entry a buffer that is written.
 

@@ -19,9 +19,10 @@ PIECE_CYCLES = 2.0
 few rows that loops weave: of two by eight it took 2.2 (an Emerald Rapids).
 """
 
-STAGED_CYCLES = 70.0
-"""Cycles for which a copy waits for results that have just been stored, and what comes next for it:
-tiles of 16 by 16 that go through memory to be turned took 165 cycles each (an Emerald Rapids).
+STAGED_CYCLES = 1 / 16
+"""Cycles for which a copy waits for each byte of results that have just been stored: tiles of 1 KiB
+that go through memory to be turned took 165 cycles each, where 96 are those of the copy (an Emerald
+Rapids).
 """
 
 WOVEN_ROW = 16
@@ -82,6 +83,12 @@ def copy_cycles(copy: Copy, value: Value, sizes: Mapping[str, int], pace: Pace) 
     if value(copy.counters[-2][1]) * size < WOVEN_ROW:
         return single
     return elements * size * (1 + log2(max(1.0, rows))) / pace.rate
+
+
+def staged_cycles(copy: Copy, value: Value, size: int) -> float:
+    """Return how long a copy waits for elements, of so many bytes each, that were just stored."""
+    elements = prod(max(0.0, value(count)) for _, count in copy.counters)
+    return STAGED_CYCLES * elements * size
 
 
 def aside_cycles(copy: Copy, value: Value) -> float:

@@ -18,7 +18,7 @@ from isamap.hw.accelerator import LINE, Accelerator, Entry
 from isamap.ir.index import Index, row_major
 from isamap.ir.often import Loops, Often
 from isamap.lower.columns import first_cache, leaving
-from isamap.lower.copying import STAGED_CYCLES, aside_cycles, copy_cycles, pace_of
+from isamap.lower.copying import aside_cycles, copy_cycles, pace_of, staged_cycles
 from isamap.lower.delivery import Deliveries, beside, delivered, sums, while_coming
 from isamap.lower.handed import handed
 from isamap.lower.nodes import (
@@ -315,8 +315,10 @@ class _Walk:
             return 0.0
         if copy.aside:
             return aside_cycles(copy, self.value)
-        waits = STAGED_CYCLES if self.cached and copy.source in self.private else 0.0
-        return waits + copy_cycles(copy, self.value, self.bytes, self.pace)
+        taken = copy_cycles(copy, self.value, self.bytes, self.pace)
+        if self.cached and copy.source in self.private:
+            taken += staged_cycles(copy, self.value, self.bytes[copy.target])
+        return taken
 
     def _handed_on(self, nodes: Sequence[tuple[Node, float]]) -> frozenset[int]:
         """Return the numbers of calls that take what the iteration before has left in registers:

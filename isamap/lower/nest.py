@@ -360,7 +360,7 @@ class Nest:
         else:
             parts = self._parts(depth, position, results, len(units))
             emitter.nodes += between(parts, units)
-        for tile, register in self._line_by_line(position, results):
+        for tile, register in self._line_by_line(results):
             here = self.block.position_of(position, tile)
             if later is None:
                 self.results.finish(emitter, here, register)
@@ -368,19 +368,15 @@ class Nest:
                 later.leave(emitter, here, tile, register)
         return list(emitter.scope())
 
-    def _line_by_line(
-        self, position: Position, results: Mapping[Tile, Register]
-    ) -> list[tuple[Tile, Register]]:
+    def _line_by_line(self, results: Mapping[Tile, Register]) -> list[tuple[Tile, Register]]:
         """Return the results of a block in the order in which they go to memory.
 
         Where a register's elements go to several rows, and the next one's beside them, those of the
         same rows follow each other: there may be more rows than a cache keeps lines of.
         """
         found = list(results.items())
-        reference = next((reference for reference, _ in self.results.places(position)), None)
-        if reference is None or not found:
-            return found
-        offset, names = reference.offset, [v for v, _ in found[0][0]]
+        offset = self.results.finished.first.offset
+        names = [v for v, _ in found[0][0]] if found else []
         if not offset.is_linear_in(names):
             return found
         steps = {v: abs(numeric(offset.coefficient(v), ASSUMED_EXTENT)) for v in names}

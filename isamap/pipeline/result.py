@@ -312,7 +312,8 @@ class Check:
     """A comparison with the reference interpreter.
 
     ``outputs`` of ``total`` output elements were compared; ``text`` says with which bound, or where
-    they differ.  A ``vague`` one says little: its bound is about as large as the results.
+    they differ.  A ``vague`` one says little: its bound is about as large as the results.  So does
+    one where nearly all are ``alike``: that part of the elements is one of two values.
     """
 
     ok: bool
@@ -320,6 +321,7 @@ class Check:
     total: int
     text: str
     vague: bool = False
+    alike: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def _whole(result: Result, arrays: Arrays, symbols: Symbols, total: int) -> Comp
             error=error,
             roundoffs=_roundoffs(result),
         )
-        return Check(found.ok, found.compared, total, found.text, found.vague)
+        return Check(found.ok, found.compared, total, found.text, found.vague, found.alike)
 
     return check
 
@@ -111,8 +111,8 @@ def _sampled(result: Result, arrays: Arrays, symbols: Symbols, seed: int, total:
             for name in points
         ]
         worst = max(found, key=_badness)
-        vague = any(c.vague for c in found)
-        return Check(worst.ok, sum(c.compared for c in found), total, worst.text, vague)
+        vague, alike = any(c.vague for c in found), min(c.alike for c in found)
+        return Check(worst.ok, sum(c.compared for c in found), total, worst.text, vague, alike)
 
     return check
 

@@ -12,7 +12,10 @@ TOY = Path(__file__).parent / "golden" / "toy.yaml"
 
 
 def test_a_saved_schedule_is_taken(isamap: "Run", matmul: Path, tmp_path: Path) -> None:
-    saved = tmp_path / "new" / "mm.schedule"
+    saved = tmp_path / "mm.schedule"
+    lost = isamap("map", matmul, "--hw", TOY, "--save-schedule", tmp_path / "new" / "mm.schedule")
+    assert (lost.code, (tmp_path / "new").exists()) == (1, False)
+    assert "error[E732]" in lost.err
     first = isamap("map", matmul, "--hw", TOY, "--no-proof", "--json", "--save-schedule", saved)
     assert first.code == 0
     assert saved.read_text(encoding="utf-8") == first.json["schedule_text"]

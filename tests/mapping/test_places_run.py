@@ -98,7 +98,7 @@ RUN = [
     ("flip", "N = 8", "in X : f32[N]  out Y : f32[N]  Y[i] = X[i] * X[7 - i]", "i <- i [i 8]"),
     ("cross", "N = 7",
      IMAGE + "Y[i, j] = X[i, j-1] + X[i-1, j] + X[i, j] + X[i+1, j] + X[i, j+1]", ""),
-    ("cross", "N = 7",
+    ("cross", "N = 8",
      IMAGE + "Y[i, j] = X[i-1, j] + X[i, j-1] + X[i, j] + X[i, j+1] + X[i+1, j]",
      "[i 2, j 2]"),
 ]  # fmt: skip

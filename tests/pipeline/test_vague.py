@@ -68,3 +68,48 @@ def test_a_vague_check_is_made_again(monkeypatch: pytest.MonkeyPatch, factor: fl
         assert ", which says little; on inputs without negative numbers, " in found.check.text
     else:
         assert found.check.text.endswith("(on inputs without negative numbers)")
+
+
+CLIPPED = """kernel clipped {
+  in X : u8[9, 96]  const W : s8[96, 11]  local S : s32[9, 11]  out Y : u8[9, 11]
+  S[i, j] += s32(X[i, k]) * s32(W[k, j])
+  Y[i, j] = sat[u8](S[i, j])
+}"""
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_check_of_clipped_results_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, wrong: bool
+) -> None:
+    """Whatever is clipped to 0 or 255 may have been wrong before."""
+    run, runs = execute, 0
+
+    def off(*given: object, **options: object) -> object:
+        nonlocal runs
+        runs += 1
+        ran = run(*given, **options)  # type: ignore[arg-type]
+        assert ran.outputs is not None
+        moved = {n: np.where(v % 255 == 0, v, v ^ 1) for n, v in ran.outputs.items()}
+        return replace(ran, outputs=moved) if wrong and runs == 2 else ran
+
+    monkeypatch.setattr(report, "execute", off)
+    (kernel,) = parse_module(CLIPPED).kernels
+    found = make_report(kernel, load_hardware("vector_c"), Options(prove=False))
+    assert found.check is not None
+    assert runs == 2
+    assert found.check.ok != wrong
+    if wrong:
+        assert found.check.text.endswith("(on small integers)")
+    else:
+        assert "of them are one of two values; on small integers, bit for bit" in found.check.text
+
+
+def test_what_has_two_values_by_its_type_or_inputs_is_not_checked_again() -> None:
+    text = "kernel k { in X : f32[64]  out Y : bool[64]  Y[i] = X[i] < 0 }"
+    found = make_report(parse_module(text).kernels[0], load_hardware("vector_c"))
+    assert found.check is not None
+    assert found.check.text == "bit for bit"
+    text = "kernel k { in X : f32[64]  out Y : f32[64]  Y[i] = X[i] * 0 }"
+    found = make_report(parse_module(text).kernels[0], load_hardware("vector_c"))
+    assert found.check is not None
+    assert found.check.text == "bit for bit, but 100% of them are one of two values"

@@ -16,6 +16,7 @@ from isamap.emit.turns import turning
 from isamap.ir.dtype import DType
 from isamap.ir.index import Index, const, var
 from isamap.lower.nodes import Array, Copy
+from isamap.lower.peeled import outermost, worst
 from isamap.lower.turns import Turn, turn_of
 
 # Without predictive commoning, which writes back what another thread may have changed, and without
@@ -45,6 +46,9 @@ _ZEROS = ("0", "0.0", "false")
 
 _INLINE = 128
 """Bytes that compilers set to 0 without a call, at most."""
+
+_PARTS = 8
+"""Parts at most that loops are written in, so as not to look at conditions where they hold."""
 
 _SHORT = 16
 """Rows of fewer elements are copied by a loop: a call of memcpy costs more."""
@@ -118,6 +122,7 @@ class _Body:
         self.bytes = dtype.bytes
         self.size = f"sizeof({literals.memory_type(dtype)})"
         self.turn = turn_of(copy, dtype.bytes)
+        self.parts = 1  # innermost loops
         self.out: list[str] = []
         self.depth = 0
 
@@ -197,7 +202,8 @@ class _Body:
             self._close()
             return
         if not ends:
-            self._span(loops, "0", end, count, other, env)
+            if not self._peel(loops, other, env):
+                self._span(loops, "0", end, count, other, env)
             return
         if (known := _known_range(ends, name, count)) is not None:
             begin, beyond = known
@@ -218,6 +224,32 @@ class _Body:
         self._part(loops, past, end, env)
         if is_often_whole:
             self._close()
+
+    def _peel(self, loops: Loops, pending: tuple[Index, ...], env: Env) -> bool:
+        """Write a loop in parts, if conditions hold in all of one of them, inner loops included;
+        return whether it was.
+        """
+        (name, count), rest = loops[0], loops[1:]
+        held: dict[Index, Index] = {}
+        for condition in pending:
+            least = worst(condition, rest) if outermost(condition, loops) == name else None
+            if least is not None and _is_end(least, name):
+                held[condition] = least
+        known = _known_range(tuple(held.values()), name, count)
+        if not held or known is None or self.copy.aside or self.parts >= _PARTS:
+            return False
+        begin, beyond = known
+        others = [(0, begin), (beyond, count.constant or 0)]
+        others = [(first, past) for first, past in others if first < past]
+        self.parts += len(others)
+        inside = tuple(condition for condition in pending if condition not in held)
+        self._span(loops, str(begin), str(beyond), const(beyond - begin), inside, env)
+        for first, past in others:
+            left = pending
+            if past - first == 1:
+                left = tuple(condition.substitute({name: first}) for condition in pending)
+            self._span(loops, str(first), str(past), const(past - first), left, env)
+        return True
 
     def _turned(self, turn: Turn, pending: tuple[Index, ...], env: Env) -> None:
         """Write the call that turns rows into columns, where the conditions hold."""

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
 from isamap.lower.nodes import Copy
+from isamap.lower.peeled import unlooked
 from isamap.lower.turns import turn_of
 from isamap.schedule.copied import COPY_BYTES, RUN_CYCLES, SINGLE_CYCLES, WOVEN
 
@@ -76,13 +77,15 @@ def copy_cycles(copy: Copy, value: Value, sizes: Mapping[str, int], pace: Pace) 
         return min(stretches, single)
     woven = value(copy.source_offset.coefficient(before)) == 1
     size, rows = sizes[copy.target], value(copy.counters[-1][1])
-    if rows <= WOVEN and any(last in condition.names for condition in copy.conditions):
-        return elements * PIECE_CYCLES * pace.slower
-    if not woven or rows > WOVEN:
+    if rows > WOVEN:
         return scattered
-    if value(copy.counters[-2][1]) * size < WOVEN_ROW:
-        return single
-    return elements * size * (1 + log2(max(1.0, rows))) / pace.rate
+    taken = scattered
+    if woven:
+        taken = elements * size * (1 + log2(max(1.0, rows))) / pace.rate
+        taken = single if value(copy.counters[-2][1]) * size < WOVEN_ROW else taken
+    ends = [condition for condition in copy.conditions if last in condition.names]
+    plain = prod(unlooked(condition, copy.counters, value) for condition in ends)
+    return plain * taken + (1 - plain) * elements * PIECE_CYCLES * pace.slower
 
 
 def staged_cycles(copy: Copy, value: Value, size: int) -> float:

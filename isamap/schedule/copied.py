@@ -86,8 +86,7 @@ def pack_reused(
     """Pack operands whose fragments are so much cheaper then that it pays for the copies.
 
     Rows that lie as they are given may have to be woven together, or turned into columns, for each
-    fragment that a block loads; packed, that is done once.  Fragments of longer pieces of more rows
-    are left, unless :data:`PASSES` blocks read them.
+    fragment that a block loads; packed, that is done once.
     """
     result = list(chosen)
     blocks = prod(-(-shape.extents[v] // (block[v] * shape.tile[v])) for v in shape.extents)
@@ -99,10 +98,6 @@ def pack_reused(
         if before is None or after is None:
             continue
         own = [n for n, (name, _) in enumerate(found) if name == operand]
-        if _scattered_rows(shape, treatments, found, own, kinds[0]) and any(
-            _blocks_beside(shape, block, found[n][1]) < PASSES for n in own
-        ):
-            continue
         saved = before - after
         copied = sum(
             treatments.elements(operand, found[n][1], "packed") * found[n][1].dtype.bytes
@@ -113,12 +108,6 @@ def pack_reused(
             for n in own:
                 result[n] = "packed"
     return result
-
-
-def _blocks_beside(shape: Shape, block: Dict[str, int], access: Access) -> int:
-    """Return how many blocks read the same elements of an access."""
-    others = [v for v in shape.outputs if v not in access.names]
-    return prod(-(-shape.extents[v] // (block[v] * shape.tile[v])) for v in others)
 
 
 def treated_otherwise(

@@ -4,18 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { PITCH = 576, VECTOR = 16, TILES = 4, PANELS = 8, DEPTH = 64, ROUNDS = 400, MOST = 1 << 20 };
+#include "timed.h"
+
+enum { PITCH = 576, VECTOR = 16, TILES = 4, PANELS = 8, DEPTH = 64, MOST = 1 << 20 };
 
 static unsigned char *from, *to;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
-}
 
 /* Pieces of DEPTH rows, of which so many are woven. */
 #define COPY(type, rows)                                                                      \
@@ -39,24 +33,6 @@ COPIES(int8_t)
 COPIES(int16_t)
 COPIES(float)
 
-static double least(void (*work)(void))
-{
-    double best = 1e18;
-    for (int round = 0; round < ROUNDS; round++) {
-        const double start = now();
-        work();
-        const double taken = now() - start;
-        best = taken < best ? taken : best;
-    }
-    return best;
-}
-
-static void multiply(void)
-{
-    uint64_t x = 1;
-    for (int n = 0; n < 100000; n++) __asm__ volatile("imul %0, %0" : "+r"(x));
-}
-
 #define ROW(type)                                                                             \
     {#type, sizeof(type), {all_##type##_1, all_##type##_2, all_##type##_4, all_##type##_8,    \
                            all_##type##_16}}
@@ -69,7 +45,7 @@ int main(void)
     to = aligned_alloc(4096, MOST);
     memset(from, 1, MOST);
     memset(to, 1, MOST);
-    const double clock = 300000 / least(multiply);  /* each waits three cycles for the one before */
+    const double clock = measured_clock();
     puts("| bytes a cycle |   copied |   2 rows |   4 rows |   8 rows |  16 rows |");
     puts("|---|---|---|---|---|---|");
     for (int n = 0; n < 3; n++) {

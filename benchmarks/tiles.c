@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tile_shape.h"
+
 #define TIMES 1000000
 static char from[1 << 16] __attribute__((aligned(64))), to[1 << 16] __attribute__((aligned(64)));
 static char many[1 << 19] __attribute__((aligned(64))); /* more than a first cache, less than a second */
@@ -96,13 +98,7 @@ int main(void)
         puts("none");
         return 0;
     }
-    static const struct {
-        uint8_t palette, start, reserved[14];
-        uint16_t bytes[16];
-        uint8_t rows[16];
-    } shape __attribute__((aligned(64))) = {
-        1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
-    __asm__ volatile("ldtilecfg %0" : : "m"(shape));
+    __asm__ volatile("ldtilecfg %0" : : "m"(whole_tiles));
     const double one = cycle();
     static __m512i rows[16], others[16];
     EACH("load a tile whose rows are lines", LOAD(1, from, 64));

@@ -2,23 +2,19 @@
 #define _GNU_SOURCE 1
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #if defined(__AMX_BF16__)
 #include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "tile_shape.h"
 #endif
 
-enum { ALL = 256, DEPTH = 64, ROUNDS = 400, MOST = 1 << 22, BLOCKS = 256 };
+#include "timed.h"
+
+enum { ALL = 256, DEPTH = 64, MOST = 1 << 22, BLOCKS = 256 };
 
 static char *from, *to;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
-}
 
 #define TURN(bytes, type, rows)                                                                    \
     ISAMAP_COPY void loops_##bytes##_##rows(type *restrict packed, const type *restrict matrix)    \
@@ -44,24 +40,6 @@ TURNS(1, uint8_t)
 TURNS(2, uint16_t)
 TURNS(4, uint32_t)
 TURNS(8, uint64_t)
-
-static double least(void (*work)(void))
-{
-    double best = 1e18;
-    for (int round = 0; round < ROUNDS; round++) {
-        const double start = now();
-        work();
-        const double taken = now() - start;
-        best = taken < best ? taken : best;
-    }
-    return best;
-}
-
-static void multiply(void)
-{
-    uint64_t x = 1;
-    for (int n = 0; n < 100000; n++) __asm__ volatile("imul %0, %0" : "+r"(x));
-}
 
 #if defined(__AMX_BF16__)
 enum { PITCH = 4 * 528 };
@@ -105,14 +83,8 @@ BLOCK(turned, ASIDE(0, 0); ASIDE(1, 64); ASIDE(2, 16 * PITCH); ASIDE(3, 16 * PIT
 
 static void tiles(double clock)
 {
-    static const struct {
-        uint8_t palette, start, reserved[14];
-        uint16_t bytes[16];
-        uint8_t rows[16];
-    } shape __attribute__((aligned(64))) = {
-        1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
     if (syscall(SYS_arch_prctl, 0x1023, 18)) return;
-    _tile_loadconfig(&shape);
+    _tile_loadconfig(&whole_tiles);
     memset(from, 0, 1 << 16);
     const double none = least(left), own = least(stored), other = least(turned);
     _tile_release();
@@ -137,7 +109,7 @@ int main(void)
     to = (char *)aligned_alloc(4096, MOST) + 1088;
     memset(from, 1, MOST);
     memset(to, 1, MOST - 1088);
-    const double clock = 300000 / least(multiply);  /* each waits three cycles for the one before */
+    const double clock = measured_clock();
     puts("| cycles an element | 16 rows: loops | blocks | 24: loops | blocks | 29: loops | blocks | "
          "64: loops | blocks |");
     puts("|---|---|---|---|---|---|---|---|---|");

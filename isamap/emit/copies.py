@@ -228,7 +228,11 @@ class _Body:
     def _peel(self, loops: Loops, pending: tuple[Index, ...], env: Env) -> bool:
         """Write a loop in parts, if conditions hold in all of one of them, inner loops included;
         return whether it was.
+
+        What is turned is cut once for all of its call, where columns are counted in another way.
         """
+        if self.turn is not None or self.copy.aside or self.parts >= _PARTS:
+            return False
         (name, count), rest = loops[0], loops[1:]
         held: dict[Index, Index] = {}
         for condition in pending:
@@ -236,7 +240,7 @@ class _Body:
             if least is not None and _is_end(least, name):
                 held[condition] = least
         known = _known_range(tuple(held.values()), name, count)
-        if not held or known is None or self.copy.aside or self.parts >= _PARTS:
+        if not held or known is None:
             return False
         begin, beyond = known
         others = [(0, begin), (beyond, count.constant or 0)]
@@ -259,21 +263,21 @@ class _Body:
         self._part(turn.inner, past, text(rows, env), env)
         left, right = self._clipped(pending, column, columns, env)
         others = [turn.row, turn.column] if turn.piece is not None else [turn.row]
-        outermost = turn.piece if turn.piece is not None else turn.column
-        order = (outermost, *others, *([turn.unit] if turn.unit is not None else []))
+        panel = turn.piece if turn.piece is not None else turn.column
+        order = (panel, *others, *([turn.unit] if turn.unit is not None else []))
         self._part(order, "0", left, env)
         length = turn.column[1].constant or 1
         beyond = right if turn.piece is None else f"{right} / {length}"
         if right != text(columns, env):
             # What a piece has is turned after all of it was filled.
-            self._part(order, beyond, text(outermost[1], env), env)
+            self._part(order, beyond, text(panel[1], env), env)
         at = env.with_counter(row, rows).with_counter(column, columns)
         at = replace(at, integers={**at.integers, row: first, column: left})
         begun = {name for name, start in ((row, first), (column, left)) if start != "0"}
         zero = [name for name, _ in turn.inner if name not in begun]
         copy = self.copy
         target, source = copy.target_offset, copy.source_offset
-        steps = [self.bytes * target.coefficient(name) for name in (outermost[0], column)]
+        steps = [self.bytes * target.coefficient(name) for name in (panel[0], column)]
         lines = turning(
             turn.bytes,
             self._address(copy.target, target, zero, at),

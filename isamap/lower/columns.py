@@ -44,7 +44,7 @@ def leaving(site: Site, size: int, cache: Storage) -> float:
     line = cache.line or LINE
     sets = max(1, cache.size // line // cache.ways)
     wanted = FOLLOWING * cache.ways
-    lines = list(dict.fromkeys(_lines_at_once(site, size, line)))
+    lines = _lines_at_once(site, size, line)
     for _, count, stride in reversed(site.loops):
         if len(lines) >= wanted:
             break
@@ -87,7 +87,7 @@ def beside(site: Site, size: int, cache: Storage) -> float:
     assert cache.size is not None
     assert cache.ways is not None
     line = cache.line or LINE
-    lines = {*_lines_at_once(site, size, line)}
+    lines = _lines_at_once(site, size, line)
     if len(lines) <= cache.ways:
         return 1.0
     number = max(1, cache.size // line // cache.ways)
@@ -96,9 +96,10 @@ def beside(site: Site, size: int, cache: Storage) -> float:
 
 
 def _lines_at_once(site: Site, size: int, line: int) -> list[int]:
-    """Return the lines that a site touches in one iteration of all loops, in order."""
+    """Return the lines that a site touches in one iteration of all loops, in order, each once."""
     each = range(max(1, round(site.stretch * size / line)))
-    return [int(place) * size // line + n for place in sorted(site.places()) for n in each]
+    places = sorted(site.places())
+    return list(dict.fromkeys(int(place) * size // line + n for place in places for n in each))
 
 
 @lru_cache(maxsize=4096)

@@ -16,8 +16,8 @@ ASIDE_CYCLES = 8.0
 """Cycles of a copy aside: the load that follows is wider than the stores, and waits for them."""
 
 PIECE_CYCLES = 2.0
-"""Cycles of each stretch of elements that it moves, and of each element that has a condition, as of
-few rows that loops weave: of two by eight it took 2.2 (an Emerald Rapids).
+"""Cycles of each stretch of elements that it moves, and of each element that has a condition, also
+of few rows that loops weave.
 """
 
 STAGED_CYCLES = 1 / 16

@@ -5,12 +5,10 @@ from typing import TypeAlias
 
 from isamap.ir.index import Index
 from isamap.lower.nodes import Copy
+from isamap.schedule.copied import TURNED, WOVEN
 
 VECTOR = 16
 """Bytes of the vectors that a block is made of: every machine with vectors has such."""
-
-_WOVEN = (2, 4, 8)
-"""Rows from which compilers make vectors as they lie."""
 
 Loops: TypeAlias = tuple[tuple[str, Index], ...]
 
@@ -61,7 +59,7 @@ def turn_of(copy: Copy, size: int) -> Turn | None:
     if _steps(copy, loops[-1][0]) == (1, 1):
         unit, loops = loops[-1], loops[:-1]
         length = unit[1].constant or 0
-    if size * length not in (1, 2, 4, 8):
+    if not 0 < size * length <= TURNED or not _is_power(size * length):
         return None
     least = VECTOR // (size * length)
     long = [n for n in reversed(loops) if n[1].constant is None or n[1].constant >= least]
@@ -70,8 +68,9 @@ def turn_of(copy: Copy, size: int) -> Turn | None:
     if row is None or columns is None or row in columns:
         return None
     column, piece = columns
-    if piece is None and row[1].constant in _WOVEN:
-        return None
+    rows = row[1].constant
+    if piece is None and rows is not None and rows <= WOVEN and _is_power(rows):
+        return None  # compilers make vectors of such rows as they lie
     turn = Turn((), row, column, piece, unit, size * length, ())
     names = {name for name, _ in turn.inner}
     outer = tuple(loop for loop in copy.counters if loop[0] not in names)
@@ -82,6 +81,10 @@ def turn_of(copy: Copy, size: int) -> Turn | None:
     conditions = tuple(_of_turn(condition, turn) for condition in copy.conditions)
     known = tuple(condition for condition in conditions if condition is not None)
     return replace(turn, outer=outer, conditions=known) if known == conditions else None
+
+
+def _is_power(number: int) -> bool:
+    return number & (number - 1) == 0
 
 
 def _columns(

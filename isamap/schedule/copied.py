@@ -3,7 +3,7 @@
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
 from itertools import takewhile
-from math import inf, prod
+from math import prod
 
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.index import Index
@@ -116,7 +116,7 @@ def treated_otherwise(
     """Return treatments in which one operand is packed that was read as it lies, or the other way
     round; what the rules decide is a close call, which an estimate knows better.
 
-    Constants are packed ahead, and nothing is where fragments would be transposed in each call.
+    Constants are packed ahead, and what comes in long pieces of many rows is left as it lies.
     """
     found = inputs(shape.mapping)
     result: list[list[Treatment]] = []
@@ -129,40 +129,20 @@ def treated_otherwise(
             continue
         if any(not set(shape.outputs) - found[n][1].names for n in own):
             continue
-        if other == "packed" and _scattered_rows(shape, treatments, found, own, "direct"):
+        if other == "packed" and any(_has_many_rows(shape, treatments, *found[n]) for n in own):
             continue
         result.append([other if n in own else kind for n, kind in enumerate(chosen)])
     return result
 
 
-def _scattered_rows(
-    shape: Shape,
-    treatments: Treatments,
-    found: Sequence[tuple[str, Access]],
-    own: Sequence[int],
-    kind: Treatment,
-) -> bool:
-    """Return whether a fragment of some accesses comes from more rows than copies weave, and is no
-    transposition either, of a few bytes from each.
+def _has_many_rows(shape: Shape, treatments: Treatments, operand: str, access: Access) -> bool:
+    """Return whether a fragment comes from more stretches of memory than copies weave, and those
+    are no columns either, of a few bytes from each; or whether that is unknown.
     """
-    for n in own:
-        operand, access = found[n]
-        rows, length = _rows(shape, treatments, operand, access, kind)
-        if rows > WOVEN and length * access.dtype.bytes > TURNED:
-            return True
-    return False
-
-
-def _rows(
-    shape: Shape, treatments: Treatments, operand: str, access: Access, kind: Treatment
-) -> tuple[float, int]:
-    """Return from how many stretches of memory a fragment comes, and how many elements each has;
-    infinitely many if that is unknown.
-    """
-    reference = treatments.reference(operand, access, kind)
+    reference = treatments.reference(operand, access, "direct")
     names = () if reference is None else sorted(reference.offset.names & shape.extents.keys())
     if reference is None or not reference.offset.is_linear_in(names):
-        return inf, TURNED + 1
+        return True
     steps = (
         (abs(numeric(reference.offset.coefficient(v), ASSUMED_EXTENT)), shape.tile[v])
         for v in names
@@ -174,7 +154,7 @@ def _rows(
             length += step * (count - 1)
         else:
             rows *= count
-    return rows, length
+    return rows > WOVEN and length * access.dtype.bytes > TURNED
 
 
 def pack_scattered(

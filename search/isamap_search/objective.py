@@ -131,21 +131,20 @@ def rank(
         take(next(drawn) for _ in range(max(8, len(found) - before)))
         if best is None and len(found) == before:
             break  # the space is used up
-    return _different(_sorted(found), model.first)
+    return _different(_sorted(found), model)
 
 
-def _different(ranked: Sequence[Candidate], first: Point) -> list[Candidate]:
+def _different(ranked: Sequence[Candidate], model: Model) -> list[Candidate]:
     """Return one candidate of each schedule: several points may make the same one.
 
     The heuristics' own comes before others.
     """
-    kept: dict[float, list[Candidate]] = {}
-    for candidate in sorted(ranked, key=lambda c: c.point != first):
-        alike = kept.setdefault(candidate.cycles, [])
-        if not any(candidate.schedule == other.schedule for other in alike):
-            alike.append(candidate)
-    chosen = {candidate.point for alike in kept.values() for candidate in alike}
-    return [candidate for candidate in ranked if candidate.point in chosen]
+    own = (candidate for candidate in ranked if candidate.point == model.first)
+    chosen: dict[Point, Point] = {}
+    for candidate in (*own, *ranked):
+        chosen.setdefault(model.alias(candidate), candidate.point)
+    kept = set(chosen.values())
+    return [candidate for candidate in ranked if candidate.point in kept]
 
 
 def _sorted(found: Mapping[Point, Candidate | None]) -> list[Candidate]:

@@ -49,6 +49,20 @@ def test_matchings_are_listed(isamap: "Run", matmul: Path) -> None:
     assert set(row["matchings"][0]["operands"]) == {"a", "b"}
 
 
+def test_what_maps_is_listed_beside_what_does_not(isamap: "Run", tmp_path: Path) -> None:
+    path = tmp_path / "scores.ir"
+    path.write_text(
+        "kernel scores { in Q : f32[32, 16]  in K : f32[48, 16]  local S : f32[32, 48]\n"
+        "  out E : f32[32, 48]\n  S[i, j] += Q[i, k] * K[j, k]\n  E[i, j] = exp(S[i, j]) }\n"
+    )
+    done = isamap("match", path, "--hw", "gemm16")
+    assert done.code == 3
+    assert "gemm_f32" in done.out
+    assert "E[i, j] = exp(S[i, j])\n    no legal mapping" in done.out
+    assert "error[E721]: nothing on 'gemm16' computes statement E" in done.err
+    assert isamap("match", path, "--hw", "gemm16", "--json").out == ""
+
+
 def test_a_few_are_shown_and_all_on_request(isamap: "Run", matmul: Path) -> None:
     options = ["match", matmul, "--hw", "gemm16", "--instruction", "gemm_f32", "--every"]
     few, all_ = isamap(*options), isamap(*options, "--all")

@@ -48,6 +48,8 @@ def turned(draw: st.DrawFn) -> Case:
     if draw(st.booleans()):
         last = draw(st.integers(0, piece * pieces)) * unit - 1
         inner = total(steps[name] * var(name) for name in order if name in "pcu")
+        if "o" in order and draw(st.booleans()):
+            inner += draw(st.sampled_from([1, unit, unit * piece * pieces])) * var("o")
         conditions.append(const(last) - inner)
     if draw(st.booleans()):
         conditions.append(const(draw(st.integers(0, rows))) - var("r") - draw(st.integers(0, 1)))
@@ -97,6 +99,25 @@ def columns(rows: int, **rest: int) -> Copy:
     target = unit * (rows * (piece * k + c) + r) + u
     source = unit * (piece * k + c) + 64 * r + u
     return Copy((*loops, ("u", const(unit))), "Z", target, "X", source)
+
+
+def test_panels_are_cut_where_their_last_piece_ends() -> None:
+    """Columns are counted through all pieces of a panel, and panels through all columns."""
+    o, p, c, r = (var(name) for name in "opcr")
+    counters = (("o", const(3)), ("p", const(8)), ("c", const(2)), ("r", const(16)))
+    inside = const(36) - 16 * o - 2 * p - c
+    dtype = DTYPES["s32"]
+    source = 16 * o + 2 * p + c + 48 * r
+    copy = Copy(
+        counters, "Z", 256 * o + 32 * p + 16 * c + r, "X", source, (inside,), Literal("7", dtype)
+    )
+    assert turning(copy, 4) == (4, 2)
+    shapes = kernel("panels", [("X", "in", "s32", [768]), ("Z", "inout", "s32", [768])])
+    x = np.arange(768, dtype=np.int32)
+    z = -x
+    expected = reference(copy, x, z)
+    compiled(sample(shapes, (copy,)))(x, z)
+    np.testing.assert_array_equal(z, expected)
 
 
 def test_rows_of_a_block_or_more_are_turned() -> None:

@@ -1,11 +1,14 @@
 """Results that are stored down columns whose lines fall into few sets of the first cache."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from isamap.hw.accelerator import Storage
 from isamap.lower.columns import BESIDE, LEAVING, beside, crowded, first_cache, leaving
+from isamap.lower.printer import print_lowered
 from isamap.lower.reuse import Reuse
 from isamap.lower.traffic import Site
 from isamap.pipeline.mapped import map_kernel
@@ -130,6 +133,38 @@ def test_results_that_are_copied_down_columns_wait(tmp_path: Path) -> None:
         copies.append(parts["copies"] / (512 * columns))
     # Cycles an element: rows of 4 KiB lie in one set, those of 4224 bytes in all.
     assert copies[0] > copies[1] + 1
+
+
+SCORES = """schedule scores {
+  S {
+    instruction vfmadd_f32
+    axes i <- m
+    tile m=16
+    loops n/6, k/1
+    operands Q packed
+  }
+}
+"""
+
+
+def test_results_across_rows_leave_row_by_row(tmp_path: Path) -> None:
+    path = tmp_path / "scores.schedule"
+    path.write_text(SCORES)
+    text = "kernel scores { in Q : f32[64, 32]  in K : f32[512, 32]  out S : f32[64, 512]\n"
+    (kernel,) = parse_module(text + "S[m, n] += Q[m, k] * K[n, k] }").kernels
+    options = Options(schedule=read_schedule(path), prove=False)
+    code = print_lowered(map_kernel(kernel, load_hardware("x86_avx512"), options).lowered)
+    places = re.findall(r"vscatter_f32\(r = \w+, m = S\[6\*n_0(?: \+ (\d+))?\]", code)
+    # Six columns of sixteen rows, then of the next sixteen: 96 lines, 16 at a time.
+    stored = [int(place or 0) for place in places]
+    assert stored == [16 * 512 * row + column for row in range(4) for column in range(6)]
+
+
+def test_a_line_that_several_results_share_is_one(cache: Storage) -> None:
+    # 64 rows, 2 KiB apart, lie in two sets, which do not hold them; six columns are in one line.
+    one = Site("C", (("n", 85.0, 6),), {512 * row for row in range(64)}, 1, 1, 1, written=True)
+    six = replace(one, offsets={512 * row + n for row in range(64) for n in range(6)})
+    assert leaving(six, 4, cache) == leaving(one, 4, cache) > 0
 
 
 def test_a_chain_has_the_loops_that_suit_all_of_it() -> None:

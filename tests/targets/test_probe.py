@@ -264,6 +264,61 @@ def test_what_has_no_way_to_memory_is_not_tried() -> None:
     assert finding.text == "nothing takes 1 s32 from reg to memory"
 
 
+PRIMED = """\
+format: 1
+name: primed
+title: wide sums of eight products that are set, added to and read out
+extends: vector_c
+source: none
+storages:
+  sums: {{kind: registers, count: 4, bits: 512, types: {{s64: wide_sums}}}}
+instructions:
+  - semantics: |
+      instruction begin {{ in k : s64[] @ imm  out c : s64[8] @ sums  c[i] = k[] }}
+    emit: "{{c}} = (wide_sums){{{{0}}}} + {{k}};"
+    throughput: 1
+    latency: 1
+{adding}  - semantics: |
+      instruction end {{ in c : s64[8] @ sums  out m : s64[8] @ memory  m[i] = c[i] >> 1 }}
+    emit: "for (int i = 0; i < 8; i++) {{m}}[i] = {factor} * ({{c}}[i] >> 1);"
+    throughput: 1
+    latency: 2
+toolchain:
+  prelude: |
+    typedef int64_t wide_sums __attribute__((vector_size(64)));
+"""
+ADDING = """\
+  - semantics: |
+      instruction add { in a : s64[8] @ memory  inout c : s64[8] @ sums  c[i] += a[i] }
+    emit: "for (int i = 0; i < 8; i++) {c}[i] += {a}[i];"
+    throughput: 1
+    latency: 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("adding", "factor", "status"),
+    [
+        (ADDING, "1", "right"),
+        (ADDING, "0", "wrong"),
+        ("", "1", "not tried"),
+        ("", "0", "not tried"),
+    ],
+)
+def test_what_only_constants_come_to_is_not_called_right(
+    adding: str, factor: str, status: str, tmp_path: Path
+) -> None:
+    """An accumulator that nothing loads is set, and filled by what adds to it."""
+    path = tmp_path / "primed.yaml"
+    path.write_text(PRIMED.format(adding=adding, factor=factor), encoding="utf-8")
+    finding = found(load_hardware(str(path), trust=True), ["end"])["end"]
+    assert finding.status == status
+    if status == "wrong":
+        assert "c by add = " in finding.text
+    if status == "not tried":
+        assert finding.text == "nothing but constants comes to sums for c, by begin"
+
+
 def test_every_partial_count_and_pitches_are_tried() -> None:
     machine = load_hardware("x86_avx512")
     generator = np.random.default_rng(0)

@@ -51,9 +51,7 @@ class Link:
 
     def is_before(self, other: "Link | None") -> bool:
         """Return whether this one is to be taken rather than the other."""
-        if other is None or self.varies != other.varies:
-            return other is None or self.varies
-        return self.cost < other.cost
+        return other is None or (not self.varies, self.cost) < (not other.varies, other.cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +74,9 @@ def writes_all(entry: Entry, operand: str) -> bool:
 def moves(entry: Entry) -> bool:
     """Whether an instruction has two operands, and moves one to the other as it is."""
     statements = entry.instruction.statements
-    plain = len(statements) == 1 and isinstance(statements[0].value, Access)
-    return plain and len(entry.instruction.places) == 2
+    if len(statements) != 1 or len(entry.instruction.places) != 2:
+        return False
+    return statements[0].reduction == "=" and isinstance(statements[0].value, Access)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ COORDINATE = DTYPES["s64"]
 """The type of a variable or an extent used as a value."""
 
 _BOOL = DTYPES["bool"]
+_WRAPPING = frozenset({"+", "-", "*", "neg", "abs", "<<"})
+_WIDER = (DTYPES["s32"], DTYPES["s64"])
 _SUITS = {
     "float": "floats",
     "integer": "integers",
@@ -146,6 +148,12 @@ class Typing:
             return None
         # Between equal types both leave a value as it is, but a saturated float is never infinite.
         same = arg.dtype == dtype and not (node.saturate and dtype.is_float)
+        if same and node.saturate and isinstance(arg, Op) and arg.op in _WRAPPING:
+            message = f"'{arg.op}' of {dtype} wraps, and leaves nothing to saturate to {dtype}"
+            wider = next((t for t in _WIDER if t.bits > dtype.bits), None)
+            hint = f"give its operands a wider type first: {wider}(x)" if wider else None
+            self.scope.fail("E017", message, node, hint)
+            return None
         return arg if same else Op(op.name, (arg,), dtype, self.span(node))
 
     def _cast_type(self, node: Convert) -> DType | None:

@@ -151,8 +151,8 @@ class Typing:
         if same and node.saturate and isinstance(arg, Op) and arg.op in _WRAPPING:
             message = f"'{arg.op}' of {dtype} wraps, and leaves nothing to saturate to {dtype}"
             wider = next((t for t in _WIDER if t.bits > dtype.bits), None)
-            hint = f"give its operands a wider type first: {wider}(x)" if wider else None
-            self.scope.fail("E017", message, node, hint)
+            remedy = f"give its operands a wider type first: {wider}(x)" if wider else None
+            self.scope.fail("E017", message, node, remedy)
             return None
         return arg if same else Op(op.name, (arg,), dtype, self.span(node))
 

@@ -80,8 +80,7 @@ class Reuse:
         passing = [site for site in sites if site.past] if is_first else []
         sites = tuple(site for site in sites if not site.past) if passing else sites
         for site in sites:
-            if not self._stays_inside(site.array, capacity):
-                groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
+            groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
         beside: dict[str, list[tuple[tuple[str, float], ...]]] = {}
         for loops in groups:
             beside.setdefault(_outermost(groups[loops][0]), []).append(loops)
@@ -102,32 +101,50 @@ class Reuse:
             amount[_outermost(site)] = amount.get(_outermost(site), Coming()) + again
         return amount
 
-    def _stays_inside(self, array: str, capacity: float | None) -> bool:
-        """Return whether an array is made in a call and does not leave a cache of ``capacity``."""
-        if capacity is None or array not in self.own:
-            return False
-        return self.sizes[array] * self.bytes[array] <= HELD * capacity
+    def _made_inside(self, array: str, capacity: float) -> bool:
+        """Return whether an array is made in a call and then all in a cache of ``capacity``."""
+        return array in self.own and self.sizes[array] * self.bytes[array] <= HELD * capacity
 
     def _alone(
         self, depth: int, sites: Sequence[Site], every: Sequence[Site], capacity: float | None
     ) -> Coming:
         """Return what sites in the same loops ask for, beside ``every`` one in the outermost.
 
-        Of what fills more than :data:`HELD` of a cache ever more is pushed out before it is used
-        again, until none of it is left where it fills all.
+        In the first cache lines of few sets may push each other out: each array stays there or not.
         """
         if capacity is None:
             return self._asked(sites, depth, stays=False, capacity=None)
-        is_first = self.first is not None and capacity == self.first.size
-        sure, _ = self._reused(depth, sites, every, capacity * HELD, is_first)
-        kept = self._asked(sites, *sure, capacity)
+        if self.first is None or capacity != self.first.size:
+            return self._kept(depth, sites, every, capacity, sites, None)
+        amount = Coming()
+        for array in dict.fromkeys(site.array for site in sites):
+            own = [site for site in sites if site.array == array]
+            amount += self._kept(depth, sites, every, capacity, own, array)
+        return amount
+
+    def _kept(
+        self,
+        depth: int,
+        sites: Sequence[Site],
+        every: Sequence[Site],
+        capacity: float,
+        own: Sequence[Site],
+        crowding: str | None,
+    ) -> Coming:
+        """Return what ``own`` ones of ``sites`` ask for.
+
+        Of what fills more than :data:`HELD` of a cache ever more is pushed out before it is used
+        again, until none of it is left where it fills all.
+        """
+        sure, _ = self._reused(depth, sites, every, capacity * HELD, crowding)
+        kept = self._asked(own, *sure, capacity)
         found, room = kept, capacity
         for _ in range(DEPTHS):
-            most, filled = self._reused(depth, sites, every, room, is_first)
+            most, filled = self._reused(depth, sites, every, room, crowding)
             if most == sure or filled <= capacity * HELD:
                 return found
             lost = pushed_out(filled / capacity)
-            least = self._asked(sites, *most, capacity)
+            least = self._asked(own, *most, capacity)
             mixed = least.times(1 - lost) + kept.times(lost)
             found = mixed if mixed.whole.bytes < found.whole.bytes else found
             room = filled * (1 - TINY)  # what takes less: inner loops alone
@@ -139,35 +156,35 @@ class Reuse:
         sites: Sequence[Site],
         every: Sequence[Site],
         room: float,
-        is_first: bool,
+        crowding: str | None,
     ) -> tuple[tuple[int, bool], float]:
         """Return the depth from which on all that ``sites`` touch fits ``room``, whether it is
         still there when the loop around comes to it again, and the bytes of which that is said.
 
-        Other loops inside that one touch what they need meanwhile.
+        Other loops inside that one touch what they need meanwhile.  In the first cache it is said
+        of the array that is ``crowding`` itself.
         """
         held = 0.0
-        own = {site.array for site in sites} if is_first else set()
         around = sites[0].loops
         while depth > 0:
             beside = _beside_each_other(every, around[:depth])
-            wanted = self._footprint(beside, depth - 1, own)
+            wanted = self._footprint(beside, depth - 1, crowding)
             if wanted > room:
                 break
             held = wanted
             depth -= 1
         inside = _beside_each_other(every, around[:depth])
-        if len(inside) == len(sites) and (not is_first or held > 0):
+        if len(inside) == len(sites) and (crowding is None or held > 0):
             return (depth, True), held
         # In the first cache, lines of few sets may push each other out within an iteration.
-        wanted = self._footprint(inside, depth, own)
+        wanted = self._footprint(inside, depth, crowding)
         return (depth, wanted <= room), max(held, wanted if wanted <= room else 0.0)
 
-    def _footprint(self, sites: Sequence[Site], depth: int, crowding: AbstractSet[str]) -> float:
+    def _footprint(self, sites: Sequence[Site], depth: int, crowding: str | None) -> float:
         """Return the bytes of a cache that sites take in the loops from ``depth`` inwards.
 
-        Those are whole lines; of ``crowding`` arrays, which are to stay in the first cache, those
-        of all sets where theirs are few.  Others only take room from what shares these sets.
+        Those are whole lines; of a ``crowding`` array, which is to stay in the first cache, those
+        of all sets where its own are few.  Others only take room from what shares these sets.
         """
         arrays: dict[str, list[Site]] = {}
         for site in sites:
@@ -178,7 +195,7 @@ class Reuse:
             factors = []
             for site in own:
                 factor = lines_of(site.run(depth) * size, LINE)
-                if array in crowding and self.first is not None:
+                if array == crowding and self.first is not None:
                     factor *= crowded(site, size, depth, self.first)
                 factors.append(factor)
             total += touched_elements(own, depth) * size * min(factors)
@@ -192,28 +209,35 @@ class Reuse:
 
         It comes into a cache of ``capacity``, into registers without.
         """
-        into_cache = capacity is not None
         arrays: dict[str, list[Site]] = {}
         for site in sites:
             arrays.setdefault(site.array, []).append(site)
         # What several of them touch is there already when the next one comes.
-        once = {a: _once(own, depth) for a, own in arrays.items()}
+        outside = {id(site): _coming_again(site, depth, stays) for site in sites}
+        trips = {id(site): prod(n for n, _ in outside[id(site)]) for site in sites}
+        shares = dict.fromkeys(arrays, 1.0)
+        for array, own in arrays.items():
+            if capacity is None:
+                break
+            shares[array] = _once(own, depth)
+            if self._made_inside(array, capacity):
+                # It is there when it is touched first.
+                asked = sum(site.footprint(depth) * trips[id(site)] for site in own)
+                asked *= shares[array]
+                shares[array] *= max(0.0, 1 - touched_elements(own, 0) / asked) if asked else 0.0
         amount = Coming()
         for site in sites:
-            outside = [(n, stride) for _, n, stride in site.loops[:depth]]
-            # The innermost of the outer loops that do not move the site leave it where it is.
-            while stays and outside and not outside[-1][1]:
-                outside.pop()
-            trips = prod(n for n, _ in outside)
-            share = once[site.array] if into_cache else 1.0
-            if into_cache:
+            share = shares[site.array]
+            if capacity is not None:
                 share *= self._fetched(site, capacity)
                 # A line of which something else is touched before or after comes twice, unless
                 # the loop around goes on with what is left of it.
-                goes_on = depth - 1 if stays and len(outside) == depth and depth else depth
+                around = len(outside[id(site)])
+                goes_on = depth - 1 if stays and around == depth and depth else depth
                 share *= lines_of(site.run(goes_on) * self.bytes[site.array], LINE)
-            walked = self.walked(site, site.footprint(depth) * trips * share)
-            amount += Coming({self._during(site, len(outside)) if into_cache else 1.0: walked})
+            walked = self.walked(site, site.footprint(depth) * trips[id(site)] * share)
+            part = self._during(site, len(outside[id(site)])) if capacity is not None else 1.0
+            amount += Coming({part: walked})
         return amount
 
     def _during(self, site: Site, depth: int) -> float:
@@ -369,6 +393,15 @@ def _beside_each_other(
 def _outermost(site: Site) -> str:
     """Return the counter of the outermost loop around a site."""
     return site.loops[0][0] if site.loops else OUTSIDE
+
+
+def _coming_again(site: Site, depth: int, stays: bool) -> list[tuple[float, int]]:
+    """Return the counts and strides of the loops outside ``depth`` in which a site's elements come
+    again: the innermost ones that do not move it leave them where they are if they ``stay``."""
+    outside = [(n, stride) for _, n, stride in site.loops[:depth]]
+    while stays and outside and not outside[-1][1]:
+        outside.pop()
+    return outside
 
 
 def _once(sites: Sequence[Site], depth: int) -> float:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from isamap.hw.accelerator import Accelerator
+from isamap.lower.columns import first_cache
 from isamap.lower.delivery import TOGETHER, beside, delivered, sums, while_coming
 from isamap.lower.reuse import LOOKAHEAD, Reuse
 from isamap.lower.traffic import Coming, Site, Traffic
@@ -66,6 +67,33 @@ def test_what_is_asked_for_ahead_of_other_passes_comes_all_the_time() -> None:
 def test_passes_that_are_short_wait_for_nothing() -> None:
     short = {"m": 4 * LOOKAHEAD / 8, "n": LOOKAHEAD / 8, "k": 1.0}
     assert set(when(reuse(rows(), passes=short).through(8192)["m"])) == {1.0}
+
+
+def test_what_a_call_has_made_comes_again_where_a_stream_pushes_it_out() -> None:
+    panel = Site("P", (("n", 8.0, 0), ("k", 16.0, 64)), {0}, 64, 64, 64)
+    stream = Site("A", (("n", 8.0, 1024), ("k", 16.0, 64)), {0}, 64, 64, 64)
+
+    def bytes_of(*sites: Site, room: int) -> float:
+        sizes, wide = {"P": 1024.0, "A": 8192.0}, {"P": 4, "A": 4}
+        found = Reuse(sites, wide, sizes, {"P"}, {"n": LONG, "k": LONG / 16}, {}, regional=False)
+        return found.through(room)["n"].whole.bytes
+
+    assert bytes_of(panel, room=8192) == 0
+    assert bytes_of(panel, stream, room=16384) == 8 * 4096
+    assert bytes_of(panel, stream, room=8192) == 8 * 4096 + 7 * 4096
+
+
+def test_results_in_few_sets_push_out_themselves_alone() -> None:
+    first = first_cache(load_hardware("x86_amx"))
+    assert first is not None
+    assert first.size == 49152
+    panel = Site("P", (("n", 64.0, 0),), set(range(0, 4096, 256)), 256, 256, 256)
+    # Sixteen lines that are 4 KiB apart: four more than their set holds.
+    results = Site("A", (("n", 64.0, 16),), {0}, 256, 15 * 1024 + 16, 16, written=True)
+    sizes, wide, passes = {"P": 4096.0, "A": 16384.0}, {"P": 4, "A": 4}, {"n": LONG}
+    sites = (panel, results)
+    found = Reuse(sites, wide, sizes, set(), passes, {}, regional=False, first=first)
+    assert found.through(first.size)["n"].whole.bytes == 16384 + 64 * 1024
 
 
 def test_results_wait_aside_until_there_is_room() -> None:

@@ -20,7 +20,8 @@ from isamap.pipeline.sizes import iterations
 from isamap.rewrite.rule import Rewriting
 from isamap.schedule.buffers import buffer_texts
 from isamap.schedule.calls import calls_text
-from isamap.schedule.printed import early_text, level_text
+from isamap.schedule.past import past_texts
+from isamap.schedule.printed import early_text, level_text, operand_texts
 from isamap.schedule.schedule import StatementSchedule
 
 
@@ -169,11 +170,7 @@ def _schedule_lines(
     loops = [level_text(level) for level in schedule.levels]
     computed = sequences.name(schedule.mapping)
     text = f"{name}: {computed}, loops {', '.join(loops) or 'none'}"
-    treated = [
-        f"{how} access {at + 1}{_inside(schedule.copied_inside(at))}{_pitch(schedule.pitch(at))}"
-        for at, how in enumerate(schedule.operands)
-        if how != "direct"
-    ]
+    treated = [text for text in operand_texts(schedule) if not text.endswith(" direct")]
     if treated:
         text += f"; {', '.join(treated)}"
     if schedule.early:
@@ -181,8 +178,7 @@ def _schedule_lines(
     if buffers := buffer_texts(schedule):
         text += f"; places in turn: {', '.join(buffers)}"
     if schedule.past:
-        text += f"; loads access {' and '.join(str(n + 1) for n in schedule.past)}"
-        text += " past the first cache"
+        text += f"; loads {' and '.join(past_texts(schedule))} past the first cache"
     if schedule.bypass:
         text += "; results past the caches"
     if schedule.later:
@@ -190,14 +186,6 @@ def _schedule_lines(
     if along is not None:
         text += f"; in the rounds of {along}"
     return wrap(text, "  ", "    ")
-
-
-def _pitch(elements: int) -> str:
-    return "" if not elements else f" with rows {elements} elements apart"
-
-
-def _inside(levels: int) -> str:
-    return "" if not levels else f" inside {levels} loop{'s' * (levels > 1)}"
 
 
 def _estimate_lines(report: Report) -> list[str]:

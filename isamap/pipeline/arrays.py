@@ -10,7 +10,7 @@ import numpy as np
 from isamap.diagnostics import ArgumentsError, Diagnostic, fail
 from isamap.ir.dtype import DType
 from isamap.ir.nodes import Kernel
-from isamap.pipeline.sizes import Symbols, shape_of
+from isamap.pipeline.sizes import Symbols, all_sizes, shape_of
 from isamap.run.arguments import not_taken
 
 
@@ -100,9 +100,21 @@ def check_shapes(kernel: Kernel, arrays: Mapping[str, np.ndarray], symbols: Symb
         shape = shape_of(kernel, name, symbols)
         if array.shape != shape:
             text = f"'{name}' has shape {list(shape)} in the kernel but {list(array.shape)} here"
-            faults.append(fail("E736", text))
+            faults.append(fail("E736", text, hint=_sizes_told(kernel, name, symbols)))
     if faults:
         raise ArgumentsError(faults)
+
+
+def _sizes_told(kernel: Kernel, buffer: str, symbols: Symbols) -> str | None:
+    """Return what the extents of a buffer are and how they are set; None if it has none."""
+    shape = kernel.buffer(buffer).shape
+    names = dict.fromkeys(name for extent in shape for name in sorted(extent.names))
+    if not names:
+        return None
+    values = all_sizes(kernel, symbols)
+    whole = f"{buffer}[{', '.join(map(str, shape))}]"
+    sizes = ", ".join(f"{name} is {values[name]}" for name in names)
+    return f"it is {whole}, where {sizes}; --set gives an extent a size"
 
 
 def _member(path: Path, name: str, content: object) -> np.ndarray:

@@ -160,7 +160,7 @@ class Preparation:
     estimate: Estimate
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """A kernel mapped on to a machine; nothing has run yet.
 
@@ -187,6 +187,22 @@ class Result:
     seconds: Mapping[str, float]
     services: tuple[Service, ...] = ()
     threads: int = 1
+
+    def __repr__(self) -> str:
+        return f"<Result {self.kernel.name} on {self.accelerator.name}: {self._estimated}>"
+
+    def __str__(self) -> str:
+        lines = [f"{self.kernel.name} on {self.accelerator.name}: {self._estimated}"]
+        lines += [
+            f"  {statement.name}: {' + '.join(names)}"
+            for statement, names in zip(self.statements, self.by, strict=True)
+        ]
+        return "\n".join(lines)
+
+    @property
+    def _estimated(self) -> str:
+        cycles, by = self.estimate.cycles, self.estimate.bound_by
+        return f"{cycles:.4g} cycles estimated, bound by {by}"
 
     @property
     def mappings(self) -> tuple[LegalMapping, ...]:
@@ -324,9 +340,9 @@ class Check:
     alike: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """Everything that ``isamap map`` tells.
+    """Everything that ``isamap map`` tells; ``str`` of it is the gist of that.
 
     ``check`` is None, and ``unchecked`` the reason, where nothing was run or the interpreter would
     take too long.  ``fault`` is why the compiler, the runner or the code itself failed.
@@ -342,6 +358,22 @@ class Report:
     fault: ToolError | None = None
     certificate: Certificate | None = None
     prediction: Prediction | None = None
+
+    def __repr__(self) -> str:
+        return f"<Report {self.result!r}, {self._outcome}>"
+
+    def __str__(self) -> str:
+        return f"{self.result}\n{self._outcome}"
+
+    @property
+    def _outcome(self) -> str:
+        if self.fault is not None:
+            return f"failed: {self.fault.diagnostics[0].message}"
+        run = self.execution
+        took = [] if run.seconds is None else [f"{run.seconds:.4g} s"]
+        took += [] if run.cycles is None else [f"{run.cycles:.4g} cycles"]
+        checked = self.unchecked if self.check is None else self.check.text
+        return f"{', '.join([run.way, *took])}; {checked}"
 
     @property
     def exit_code(self) -> int:

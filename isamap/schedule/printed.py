@@ -66,7 +66,7 @@ def _clauses(statement: Named, own: StatementSchedule) -> list[str]:
         f"loops {', '.join(map(level_text, own.levels)) or 'none'}",
     ]
     if own.operands:
-        lines.append(f"operands {', '.join(_operands(own))}")
+        lines.append(f"operands {', '.join(operand_texts(own))}")
     if own.stream is not None:
         lines.append(f"stream {print_expr(inputs(own.mapping)[own.stream][1])}")
     if own.past:
@@ -135,8 +135,9 @@ def _instruction(statement: Named, mapping: Mapping) -> str:
     return text if len(alike) == 1 else f"{text} way {alike.index(mapping) + 1}"
 
 
-def _operands(own: StatementSchedule) -> list[str]:
-    """Return the treatment of each access, by the shortest name that says which it is."""
+def operand_texts(own: StatementSchedule) -> list[str]:
+    """Return the treatment of each access, by the shortest name that says which it is: ``B packed
+    inside 1``."""
     pairs = inputs(own.mapping)
     depths = [own.copied_inside(n) for n in range(len(pairs))]
     words = [

@@ -149,6 +149,24 @@ def test_a_report_is_run_and_checked(tmp_path: Path) -> None:
     assert report.exit_code == 0
 
 
+def test_what_is_printed_of_a_report_is_its_gist(tmp_path: Path) -> None:
+    kernel = _kernel(
+        tmp_path,
+        "kernel k { in X : s32[8] out Y : s32[8] out Z : s32[] Y[i] = X[i]\n Z[] += X[i] }",
+    )
+    report = isamap.report(
+        kernel, isamap.load_hardware("portable_c"), isamap.Options(simulate=True)
+    )
+    first, *statements, last = str(report).splitlines()
+    estimate = report.result.estimate
+    told = f"{estimate.cycles:.4g} cycles estimated, bound by {estimate.bound_by}"
+    assert first == f"k on portable_c: {told}"
+    assert [line.split(":")[0] for line in statements] == ["  Y", "  Z"]
+    assert last.startswith("simulated, ")
+    assert last.endswith("; bit for bit")
+    assert repr(report) == f"<Report <Result {first}>, {last}>"
+
+
 def test_a_sampled_check_finds_a_wrong_tail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

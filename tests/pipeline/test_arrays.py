@@ -98,6 +98,15 @@ def test_wrong_shapes_are_told() -> None:
         check_shapes(KERNEL, {"A": A[:3]}, {})
 
 
+def test_wrong_shapes_say_what_the_extents_are() -> None:
+    text = "kernel k(M, N = 8) { in A : f32[M, N + 1] out B : f32[M] B[i] = A[i, 0] }"
+    (kernel,) = parse_module(text).kernels
+    with pytest.raises(ArgumentsError) as caught:
+        check_shapes(kernel, {"A": np.zeros((3, 8), np.float32)}, {"M": 3})
+    (told,) = caught.value.diagnostics
+    assert told.hint == "it is A[M, N + 1], where M is 3, N is 8; --set gives an extent a size"
+
+
 def test_a_folder_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(ArgumentsError, match="cannot write"):
         write_arrays(tmp_path, {"A": A})

@@ -241,6 +241,7 @@ class _Walk:
         self.sites: dict[tuple[object, ...], Site] = {}
         self.often = Often()
         self.read: dict[str, float] = {}  # elements that copies read of each array
+        self.made: dict[str, float] = {}  # elements that are written of each of its own arrays
         self.sources: dict[str, Site] = {}  # how the last one of them walks through it
         self.nests: dict[str, float] = {}  # what is computed in each outermost loop
         self.passes: dict[str, float] = {}  # what is computed in an iteration of each loop
@@ -293,6 +294,7 @@ class _Walk:
                     work.copies += 0.0 if aside else cycles
                     if not aside:
                         self._read(node, loops)
+                        self._make(node.target, self._elements(node, loops))
                         work.copies += self._scattered(node, loops) * share
                 case Prefetch(_, buffer, offset):
                     slots += share
@@ -428,6 +430,8 @@ class _Walk:
             strides = self._strides(place.offset, loops)
             rest = int(self.value(place.offset.substitute(dict.fromkeys(names, 0))))
             written = operand.role != "in"
+            if written:
+                self._make(place.buffer, elements * prod(self._own(*loop) for loop in loops))
             past = call.bypass and not written
             key = (place.buffer, strides, elements, span, stretch, written, past)
             new = Site(place.buffer, strides, set(), elements, span, stretch, written, past)
@@ -459,12 +463,21 @@ class _Walk:
                     written = array == copy.target
                     self.copied.append(Site(array, strides, {0}, 1, 1, 1, written))
         if copy.source is not None:
-            trips = prod(self._own(*loop) for loop in loops)
-            read = prod(max(0.0, self.value(count)) for _, count in copy.counters) * trips
+            read = self._elements(copy, loops)
             self.read[copy.source] = self.read.get(copy.source, 0.0) + read
             inner = tuple((c, max(0.0, self.value(n))) for c, n in copy.counters)
             strides = self._strides(copy.source_offset, (*loops, *inner))
             self.sources[copy.source] = Site(copy.source, strides, {0}, 1, 1, 1)
+
+    def _elements(self, copy: Copy, loops: Loops) -> float:
+        """Return how many elements a copy moves in all iterations of loops around it."""
+        trips = prod(self._own(*loop) for loop in loops)
+        return prod(max(0.0, self.value(count)) for _, count in copy.counters) * trips
+
+    def _make(self, array: str, elements: float) -> None:
+        """Take note of elements of an array that are written, if it is one of its own."""
+        if array in self.own:
+            self.made[array] = self.made.get(array, 0.0) + elements
 
     def _scattered(self, copy: Copy, loops: Loops) -> float:
         """Return the cycles that a copy waits for lines of the results that it stores, of which one
@@ -537,6 +550,7 @@ class _Walk:
             self.accelerator.regional,
             self.common,
             self.first,
+            self.made,
         )
 
     def _parts(self) -> Mapping[str, float]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from math import inf, prod
 
 from isamap.ir.index import Index, const, var
 from isamap.lower.again import check_again, whole_tiles
@@ -16,6 +17,7 @@ from isamap.lower.nodes import Guard, Loop, Node, Register, Scope
 from isamap.lower.position import Position
 from isamap.lower.results import Results
 from isamap.lower.statement import StatementLowering
+from isamap.schedule.schedule import Level
 from isamap.schedule.treatment import ASSUMED_EXTENT, numeric
 
 CALLS_IN_PARTS = 64
@@ -23,6 +25,17 @@ CALLS_IN_PARTS = 64
 
 CALLS_IN_BODIES = 128
 """Calls that innermost loops which differ in the conditions they may take for given have in all."""
+
+
+FEW_BLOCKS, SHORT_BLOCK = 8, 32
+"""Blocks of a loop, at most, of which the last one hands its results on to the next iteration of
+the loop around, too, and calls that compute one: code doubles, and of more blocks, or of long ones,
+few results are finished with nothing beside them.
+"""
+
+
+def _known(extent: Index) -> float:
+    return inf if extent.constant is None else extent.constant
 
 
 def hoisted(loop: Loop) -> list[Node]:
@@ -135,8 +148,8 @@ class Nest:
         rest = position.live[v] % step
         begun = False
         if full != const(0):
-            if results is None and self._is_later(depth, full):
-                nodes += self._later_pass(depth, position, full)
+            if results is None and self._is_later(depth, position):
+                nodes += self._later_pass(depth, position)
             else:
                 nodes += self._pass(depth, position, full, step, first, outer, begun, results)
             begun = True
@@ -270,43 +283,91 @@ class Nest:
         return None if outer and begun else first
 
     # --- results that are finished later --------------------------------------------------------
-    def _is_later(self, depth: int, full: Index) -> bool:
-        """Return whether blocks of a level hand results on: one thread does several in turn."""
-        level, count = self.levels[depth], full.constant
-        alone = self.shared > 0 or not level.parallel
-        inner = depth + 1 == self.accumulate_at
-        several = alone and count is not None and count > 1
-        return self.at.schedule.later and self.results.finished.any and inner and several
+    def _is_later(self, depth: int, position: Position) -> bool:
+        """Return whether blocks inside a level hand results on: one thread does several in turn.
 
-    def _later_pass(self, depth: int, position: Position, full: Index) -> list[Node]:
-        """Return full iterations of the innermost loop over results, which hand these on."""
+        It is the innermost level over results, or the one around it that has few blocks.
+        """
+        inner = self.levels[depth : self.accumulate_at]
+        wanted = self.at.schedule.later and self.results.finished.any
+        if not wanted or not 1 <= len(inner) <= 2:
+            return False
+        for number, level in enumerate(inner):
+            count = self._count(level, position).constant
+            if (level.parallel and not self.shared) or count is None or count < 2:
+                return False
+            rest = position.live[level.variable] % level.step
+            if number and (count > FEW_BLOCKS or rest != const(0)):
+                return False
+            position = self._iteration(level, position, const(0))
+        return len(inner) == 1 or self._calls(position) <= SHORT_BLOCK
+
+    def _calls(self, block: Position) -> float:
+        """Return how many calls compute a block; those under conditions count, too."""
+        tiles = len(list(self.block.tiles(block, self.at.output_variables)))
+        terms = [v for v in self.at.extents if v not in self.at.output_variables]
+        return tiles * prod(-(-_known(block.live[v]) // self.at.tile[v]) for v in terms)
+
+    @staticmethod
+    def _count(level: Level, position: Position) -> Index:
+        """Return the full iterations of a level."""
+        return position.live[level.variable] // level.step
+
+    @staticmethod
+    def _iteration(level: Level, position: Position, number: Index) -> Position:
+        """Return the position of one full iteration of a level."""
+        v, step = level.variable, level.step
+        return position.moved(v, position.origin[v] + number * step, const(step))
+
+    def _last(self, depth: int, position: Position) -> Position:
+        """Return where the last block stands inside some levels."""
+        for level in self.levels[depth : self.accumulate_at]:
+            position = self._iteration(level, position, self._count(level, position) - 1)
+        return position
+
+    def _later_pass(self, depth: int, position: Position) -> list[Node]:
+        """Return full iterations of the innermost loops over results, which hand these on."""
+        first = position
+        for level in self.levels[depth : self.accumulate_at]:
+            first = self._iteration(level, first, const(0))
+        tiles = self.block.tiles(first, self.at.output_variables)
+        places = {tile: self.block.position_of(first, tile) for tile in tiles}
+        later = Later(self.results, places, "left")
+        nodes = self._in_turn(depth, position, None, later)
+        nodes += [n for unit in self._finished(later, self._last(depth, position)) for n in unit]
+        return [Scope(later.registers, tuple(nodes))]
+
+    def _in_turn(
+        self, depth: int, position: Position, before: Position | None, later: Later
+    ) -> list[Node]:
+        """Return full iterations of a level whose blocks each finish the results of the one before.
+
+        The block before the first one stands at ``before``; None if there is none.
+        """
         level = self.levels[depth]
-        v, step, count = level.variable, level.step, full.constant
-        assert count is not None
-        start = position.origin[v]
+
+        def inside(where: Position, before: Position | None) -> list[Node]:
+            packed = self.at.copied_inside(depth + 1, where)
+            if depth + 1 < self.accumulate_at:
+                return [*packed, *self._in_turn(depth + 1, where, before, later)]
+            units = [] if before is None else self._finished(later, before)
+            return [*packed, *self._accumulate(depth + 1, where, (), later, units)]
+
+        nodes = inside(self._iteration(level, position, const(0)), before)
+        counter = self.context.unique(f"{level.variable}_{len(position.ranges)}")
+        again = self._count(level, position) - 1
 
         def at(number: Index) -> Position:
-            return position.moved(v, start + number * step, const(step))
+            return self._iteration(level, position, number).counting(counter, again)
 
-        counter = self.context.unique(f"{v}_{len(position.ranges)}")
-        again = const(count - 1)
-        before = at(var(counter)).counting(counter, again)
-        here = at(var(counter) + 1).counting(counter, again)
-        tiles = list(self.block.tiles(at(const(0)), self.at.output_variables))
-        places = {tile: self.block.position_of(before, tile) for tile in tiles}
-        later = Later(self.results, places, "left")
+        done = self._last(depth + 1, at(var(counter)))
+        loop = Loop(counter, again, tuple(inside(at(var(counter) + 1), done)))
+        return [*nodes, *hoisted(loop)]
 
-        def block(where: Position, finishes: Sequence[tuple[Node, ...]]) -> list[Node]:
-            packed = self.at.copied_inside(depth + 1, where)
-            return [*packed, *self._accumulate(depth + 1, where, (), later, finishes)]
-
-        def finished(where: Position) -> list[tuple[Node, ...]]:
-            return [later.finish(self.block.position_of(where, tile), tile) for tile in tiles]
-
-        nodes = block(at(const(0)), [])
-        nodes += hoisted(Loop(counter, again, tuple(block(here, finished(before)))))
-        nodes += [node for unit in finished(at(again)) for node in unit]
-        return [Scope(later.registers, tuple(nodes))]
+    def _finished(self, later: Later, where: Position) -> list[tuple[Node, ...]]:
+        """Return what finishes the results of a block, for each tile that it has."""
+        tiles = self.block.tiles(where, self.at.output_variables)
+        return [later.finish(self.block.position_of(where, tile), tile) for tile in tiles]
 
     def _parts(
         self, depth: int, position: Position, results: dict[Tile, Register], wanted: int

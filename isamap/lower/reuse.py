@@ -43,7 +43,8 @@ class Reuse:
     ones are made in a call.  One iteration of a loop takes so many cycles to compute, ``passes``.
     Lines of arrays that are ``asked`` for ahead are so in iterations of these loops; hardware
     that is ``regional`` takes walks that meet for one.  Threads have these arrays in ``common``.
-    ``first`` is the first cache, if its sets are known.
+    ``first`` is the first cache, if its sets are known.  So many elements of its own arrays are
+    ``made`` in all of a call, each as often as it is.
     """
 
     def __init__(
@@ -57,8 +58,10 @@ class Reuse:
         regional: bool,
         common: AbstractSet[str] = frozenset(),
         first: Storage | None = None,
+        made: Mapping[str, float] | None = None,
     ) -> None:
         self.sites = tuple(sites)
+        self.made = made or {}
         self.apart = _apart(self.sites, bytes_)
         self.bytes = bytes_
         self.sizes = sizes
@@ -221,10 +224,11 @@ class Reuse:
                 break
             shares[array] = _once(own, depth)
             if self._made_inside(array, capacity):
-                # It is there when it is touched first.
+                # It is there when it is touched first after it was made.
                 asked = sum(site.footprint(depth) * trips[id(site)] for site in own)
                 asked *= shares[array]
-                shares[array] *= max(0.0, 1 - touched_elements(own, 0) / asked) if asked else 0.0
+                made = max(self.made.get(array, 0.0), touched_elements(own, 0))
+                shares[array] *= max(0.0, 1 - made / asked) if asked else 0.0
         amount = Coming()
         for site in sites:
             share = shares[site.array]

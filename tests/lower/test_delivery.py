@@ -73,14 +73,16 @@ def test_what_a_call_has_made_comes_again_where_a_stream_pushes_it_out() -> None
     panel = Site("P", (("n", 8.0, 0), ("k", 16.0, 64)), {0}, 64, 64, 64)
     stream = Site("A", (("n", 8.0, 1024), ("k", 16.0, 64)), {0}, 64, 64, 64)
 
-    def bytes_of(*sites: Site, room: int) -> float:
+    def bytes_of(*sites: Site, room: int, made: int = 1) -> float:
         sizes, wide = {"P": 1024.0, "A": 8192.0}, {"P": 4, "A": 4}
-        found = Reuse(sites, wide, sizes, {"P"}, {"n": LONG, "k": LONG / 16}, {}, regional=False)
+        passes, written = {"n": LONG, "k": LONG / 16}, {"P": made * 1024.0}
+        found = Reuse(sites, wide, sizes, {"P"}, passes, {}, regional=False, made=written)
         return found.through(room)["n"].whole.bytes
 
     assert bytes_of(panel, room=8192) == 0
     assert bytes_of(panel, stream, room=16384) == 8 * 4096
     assert bytes_of(panel, stream, room=8192) == 8 * 4096 + 7 * 4096
+    assert bytes_of(panel, stream, room=8192, made=8) == 8 * 4096
 
 
 def test_results_in_few_sets_push_out_themselves_alone() -> None:

@@ -18,7 +18,7 @@ from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.proof.certificate import certify
 from isamap.proof.evidence import Evidence
-from isamap.schedule.schedule import Schedule
+from isamap.schedule.schedule import Level, Schedule
 from isamap.text.load import load_module, parse_module
 from tests.lower.test_lowering import agrees, first_choice, machine
 
@@ -101,6 +101,37 @@ def test_the_first_schedule_does_it_where_tiles_and_vectors_are_apart() -> None:
     for hardware, expected in (("x86_amx", True), ("x86_avx512", False)):
         schedule = map_kernel(kernel, machine(hardware), Options()).schedule
         assert any(own.later for own in schedule.statements) == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "terms", "expected"),
+    [(64, 128, True), (128, 256, True), (80, 128, False), (320, 128, False), (64, 512, False)],
+    ids=["few", "short", "rest", "many", "long"],
+)
+def test_the_last_block_of_some_rows_hands_on_to_the_first_of_the_next_ones(
+    columns: int, terms: int, expected: bool
+) -> None:
+    text = f"""kernel product {{
+      in A : bf16[112, {terms}]  const B : bf16[{terms}, {columns}]  local S : f32[112, {columns}]
+      out C : bf16[112, {columns}]
+      S[m, n] += f32(A[m, k]) * f32(B[k, n])
+      C[m, n] = bf16(S[m, n])
+    }}"""
+    (kernel,) = parse_module(text).kernels
+    hardware = machine("x86_amx")
+    found = map_kernel(kernel, hardware, Options()).schedule
+    levels = (Level("m", 32), Level("n", 32), Level("k", 32))
+    root = replace(found.statements[0], levels=levels, later=True, past=())
+    assert found.statements[1].within == 0
+    schedule = Schedule((root, found.statements[1]))
+    lowered = lower(kernel, hardware, schedule)
+    # Registers that all rows of blocks share are declared outside of their loop.
+    scopes = [node for node in lowered.body if isinstance(node, Scope) and node.registers]
+    counters = {node.counter for own in scopes for node in own.body if isinstance(node, Loop)}
+    assert any(counter.startswith("m_") for counter in counters) == expected
+    agrees(kernel, lowered, hardware, 3)
+    proof = certify(Evidence(kernel, (), kernel, hardware, schedule, lowered))
+    assert proof.verdict == "proved"
 
 
 def test_results_that_stay_in_their_registers_are_not_finished_later() -> None:

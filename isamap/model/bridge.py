@@ -12,6 +12,7 @@ works on.  The others are the caches and scratchpads beyond it.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import ceil, inf, prod
 
@@ -243,7 +244,10 @@ def _memories(
     near = [s for s in storages if s.name in used and s.kind in ("registers", "scratchpad")]
     # What works on memory itself holds no block.
     first = max(map(storages.index, near), default=-1)
-    beyond = [s for s in storages[first + 1 :] if s.kind in ("cache", "memory", "scratchpad")]
+    beyond = [s for s in storages[first + 1 :] if s.kind in ("cache", "memory")]
+    pads = [s for s in storages[first + 1 :] if s.kind == "scratchpad"]
+    beyond += [s for s in pads if _passed(s, used, accelerator)]
+    beyond.sort(key=storages.index)
     rooms = [(_room(near), 1.0)]
     rooms += [(float(s.size), HELD if s.kind == "cache" else 1.0) for s in beyond if s.size]
     found, names, sizes = [], [], []
@@ -255,6 +259,20 @@ def _memories(
             names.append(storage.name)
             sizes.append(size)
     return tuple(found), tuple(names), tuple(sizes)
+
+
+def _passed(scratchpad: Storage, used: AbstractSet[str | None], accelerator: Accelerator) -> bool:
+    """Return whether all that these storages hold comes through a scratchpad and leaves through it:
+    instructions on others do not connect them with memory."""
+    reached = {s.name for s in accelerator.storages if s.kind == "memory"}
+    places = {s.name for s in accelerator.storages if s.kind != "immediate"}
+    joined = [places & {o.storage for o in e.instruction.operands} for e in accelerator.entries]
+    joined = [own for own in joined if scratchpad.name not in own]
+    found: set[str] = set()
+    while reached != found:
+        found = set(reached)
+        reached = found.union(*(own for own in joined if not found.isdisjoint(own)))
+    return reached.isdisjoint(used)
 
 
 def _waiting(mapping: LegalMapping, storage: Storage, block: Mapping[str, int]) -> float:

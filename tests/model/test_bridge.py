@@ -2,6 +2,7 @@
 
 from itertools import product
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -199,6 +200,53 @@ def test_a_block_of_a_scratchpad_is_filled_from_memory() -> None:
     found, _, _ = modelled(GEMM, load_hardware("gemm16"))
     assert found.fills == ("memory",)
     assert found.machine.memories[0].capacity == (256 << 10) + 16 * 1024
+
+
+MACHINE = """format: 1
+name: m
+source: a test
+clock: 1 GHz
+cores: 1
+issue: 1
+units: {{u: 1}}
+storages:
+  reg: {{kind: registers, count: 8, bits: 512}}
+  imm: {{kind: immediate}}
+  spm: {{kind: scratchpad, size: 4 KiB, alignment: 64, read: 8 B/cycle, write: 8 B/cycle}}
+  memory: {{kind: memory, read: 4 B/cycle, write: 4 B/cycle, latency: 9}}
+instructions:
+  - semantics: |
+      instruction product {{
+        in a : f32[4, 4] @ reg    in b : f32[4, 4] @ reg    inout c : f32[4, 4] @ reg
+        c[i, j] += a[i, k] * b[k, j]
+      }}
+    throughput: 1
+    latency: 1
+    units: u
+{moves}"""
+
+MOVE = """  - semantics: |
+      instruction {name} {{
+        in a : f32[4, 4] @ {source}    out b : f32[4, 4] @ {target}
+        b[i, j] = a[i, j]
+      }}
+    throughput: 1
+    latency: 1
+    units: u
+"""
+
+
+@pytest.mark.parametrize("straight", [False, True])
+def test_a_scratchpad_bounds_what_has_to_pass_through_it(tmp_path: Path, straight: bool) -> None:
+    moves = [("memory", "spm"), ("spm", "reg"), ("reg", "spm"), ("spm", "memory")]
+    moves += [("memory", "reg")] * straight
+    text = "".join(
+        MOVE.format(name=f"move{n}", source=source, target=target)
+        for n, (source, target) in enumerate(moves)
+    )
+    (tmp_path / "m.yaml").write_text(MACHINE.format(moves=text))
+    found, _, _ = modelled(GEMM, load_hardware(str(tmp_path / "m.yaml")))
+    assert found.fills == (("memory",) if straight else ("spm", "memory"))
 
 
 WINDOW = """kernel window(H = 20) {{

@@ -95,13 +95,24 @@ def compete(
         limits = [Limits() for _ in own.statements]
         current = _rewritten(current, rewriter, lacking, limits, demanded=True)
     if choice is None or current.rewritings:
-        numbers = range(len(current.kernel.statements))
-        again = fault is not None and not current.rewritings
-        missing = [n for n in numbers if again or not current.enumerations[n].mappings]
-        if missing:
-            current = _rewritten(current, rewriter, missing, [Limits() for _ in numbers])
+        numbers = [*range(len(current.kernel.statements))]
+        ways = [[n for n in numbers if not current.enumerations[n].mappings]]
+        if fault is not None and not current.rewritings:
+            # Without limits of its own a statement becomes anything: others stay as they are first.
+            ways = [[n for n in numbers if not costs.schedules(own, n, known[n])], numbers]
+        before = current
+        for wanted in ways:
+            if wanted:
+                current = _rewritten(before, rewriter, wanted, [Limits() for _ in numbers])
+            if current.rewritings:
+                try:
+                    choice = first(current.kernel, current.enumerations)
+                except NoMappingError:
+                    if wanted is ways[-1]:
+                        raise
+                else:
+                    break
         if current.rewritings:
-            choice = first(current.kernel, current.enumerations)
             current = Competed(
                 current.kernel,
                 current.enumerations,

@@ -198,6 +198,11 @@ class Costs:
         total = sum(bounds.values())
         return (total, busy) if total < limit else (inf, inf)
 
+    def schedules(self, kernel: Kernel, number: int, found: Enumeration) -> bool:
+        """Return whether one of a statement's mappings can be scheduled by itself."""
+        self.know(kernel, number, found)
+        return self._estimate_of(kernel, number)[0] < inf
+
     def in_round(self, candidate: Candidate, rounds: Mapping[str, int]) -> float:
         """Return the estimated cycles of a round, in which some variables have so many iterations.
 

@@ -15,6 +15,7 @@ from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.needles.needles import needles
 from isamap.pipeline.candidates import Candidate
 from isamap.pipeline.costs import Costs
+from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.offered import offered
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
@@ -339,3 +340,21 @@ def test_ways_for_rounds_are_those_that_are_best_for_one_row() -> None:
     ]
     assert len(lanes) == 2
     assert min(lanes) >= 32
+
+
+def test_statements_that_can_be_scheduled_stay_as_they_are_where_another_one_cannot() -> None:
+    product = "S[m, n] += s32(A[m, k]) * s32(B[k, n])"
+    roots = "C[m, n] = sat[s8](sqrt(f32(T[m, n])))"
+    first = "in A : s8[64, 64]; const B : s8[64, 64]; out S : s32[64, 64]"
+    second = "in T : s32[64, 64] values 0 .. 10000; out C : s8[64, 64]"
+    machine = load_hardware(str(Path(__file__).parent / "in_steps.yaml"))
+
+    def rules(buffers: str, statements: str) -> tuple[float, list[str]]:
+        result = map_kernel(_kernel(buffers, statements), machine)
+        return result.estimate.cycles, [own.rule for own in result.rewritings]
+
+    alone = [rules(first, product), rules(second, roots)]
+    assert [found for _, found in alone] == [[], ["sat-in-steps"]]
+    cycles, found = rules(f"{first}; {second}", f"{product}; {roots}")
+    assert found == ["sat-in-steps"]
+    assert cycles <= 1.1 * sum(own for own, _ in alone)

@@ -67,3 +67,19 @@ def test_what_must_lie_behind_the_elements_in_use_is_told(tmp_path: Path) -> Non
         "greatest: operand 'a' of greatest cannot be brought to it: multiply does not leave -inf "
         "in elements that are not in use; missing is one that leaves it as f32[8] in v"
     ]
+
+
+def test_a_count_that_does_not_reach_the_width_is_told_with_the_range_that_does(
+    tmp_path: Path,
+) -> None:
+    """The end of a range is no element of it."""
+    notes = told(
+        tmp_path,
+        TREE.replace("fetch(n in 1..9, P)", "fetch(n in 1..8, P)"),
+        """kernel k(R = 3, C = 16) {
+          in X : f32[R, C]  out Y : f32[R]
+          Y[r] max= X[r, c]
+        }""",
+    )
+    text = "m takes 1 to 7 elements along i, and has to take 1 to 8: n in 1..9"
+    assert any(text in note for note in notes), notes

@@ -107,7 +107,11 @@ def fit_or_why(
         if limit is not None:
             span = extents[limit].range
             if span is not None and (span[0] > 1 or span[1] <= fragment.shape[dim]):
-                return f"{name} cannot take every number of elements along {axis}"
+                width = fragment.shape[dim]
+                return (
+                    f"{name} takes {span[0]} to {span[1] - 1} elements along {axis}, and has to "
+                    f"take 1 to {width}: {limit} in 1..{width + 1}"
+                )
             if limits.setdefault(limit, dim) != dim:
                 return f"one extent of {name} bounds two axes"
             if ends and _is_rectangular(fragment, dim):

@@ -21,7 +21,7 @@ from isamap.rewrite.rule import Rewriting
 from isamap.schedule.buffers import buffer_texts
 from isamap.schedule.calls import calls_text
 from isamap.schedule.past import past_texts
-from isamap.schedule.printed import early_text, level_text, operand_texts
+from isamap.schedule.printed import early_text, level_text, operand_treatments
 from isamap.schedule.schedule import StatementSchedule
 
 
@@ -170,7 +170,8 @@ def _schedule_lines(
     loops = [level_text(level) for level in schedule.levels]
     computed = sequences.name(schedule.mapping)
     text = f"{name}: {computed}, loops {', '.join(loops) or 'none'}"
-    treated = [text for text in operand_texts(schedule) if not text.endswith(" direct")]
+    treatments = operand_treatments(schedule).items()
+    treated = [f"{name} {how}" for name, how in treatments if how != "direct"]
     if treated:
         text += f"; {', '.join(treated)}"
     if schedule.early:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from math import inf, prod
+from math import ceil
 
 from isamap.ir.index import Index, const, var
 from isamap.lower.again import check_again, whole_tiles
@@ -26,16 +26,11 @@ CALLS_IN_PARTS = 64
 CALLS_IN_BODIES = 128
 """Calls that innermost loops which differ in the conditions they may take for given have in all."""
 
-
 FEW_BLOCKS, SHORT_BLOCK = 8, 32
 """Blocks of a loop, at most, of which the last one hands its results on to the next iteration of
 the loop around, too, and calls that compute one: code doubles, and of more blocks, or of long ones,
 few results are finished with nothing beside them.
 """
-
-
-def _known(extent: Index) -> float:
-    return inf if extent.constant is None else extent.constant
 
 
 def hoisted(loop: Loop) -> list[Node]:
@@ -144,7 +139,7 @@ class Nest:
         outer = depth < self.accumulate_at and v not in self.at.output_variables
 
         nodes: list[Node] = []
-        full = position.live[v] // step
+        full = self._count(level, position)
         rest = position.live[v] % step
         begun = False
         if full != const(0):
@@ -300,13 +295,18 @@ class Nest:
             if number and (count > FEW_BLOCKS or rest != const(0)):
                 return False
             position = self._iteration(level, position, const(0))
-        return len(inner) == 1 or self._calls(position) <= SHORT_BLOCK
+        return len(inner) == 1 or self._is_short(position)
 
-    def _calls(self, block: Position) -> float:
-        """Return how many calls compute a block; those under conditions count, too."""
-        tiles = len(list(self.block.tiles(block, self.at.output_variables)))
-        terms = [v for v in self.at.extents if v not in self.at.output_variables]
-        return tiles * prod(-(-_known(block.live[v]) // self.at.tile[v]) for v in terms)
+    def _is_short(self, block: Position) -> bool:
+        """Return whether few calls compute a block; those under conditions count, too."""
+        calls = len(list(self.block.tiles(block, self.at.output_variables)))
+        for v in self.at.extents:
+            if v not in self.at.output_variables:
+                live = block.live[v].constant
+                if live is None:
+                    return False
+                calls *= ceil(live / self.at.tile[v])
+        return calls <= SHORT_BLOCK
 
     @staticmethod
     def _count(level: Level, position: Position) -> Index:

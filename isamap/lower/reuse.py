@@ -104,9 +104,13 @@ class Reuse:
             amount[_outermost(site)] = amount.get(_outermost(site), Coming()) + again
         return amount
 
-    def _made_inside(self, array: str, capacity: float) -> bool:
-        """Return whether an array is made in a call and then all in a cache of ``capacity``."""
-        return array in self.own and self.sizes[array] * self.bytes[array] <= HELD * capacity
+    def _made(self, sites: Sequence[Site], capacity: float) -> float:
+        """Return how many elements that an array's sites touch are in a cache of ``capacity`` when
+        they are touched first, as they were made in the call."""
+        array = sites[0].array
+        if array not in self.own or self.sizes[array] * self.bytes[array] > HELD * capacity:
+            return 0.0
+        return max(self.made.get(array, 0.0), touched_elements(sites, 0))
 
     def _alone(
         self, depth: int, sites: Sequence[Site], every: Sequence[Site], capacity: float | None
@@ -219,16 +223,12 @@ class Reuse:
         outside = {id(site): _coming_again(site, depth, stays) for site in sites}
         trips = {id(site): prod(n for n, _ in outside[id(site)]) for site in sites}
         shares = dict.fromkeys(arrays, 1.0)
-        for array, own in arrays.items():
-            if capacity is None:
-                break
-            shares[array] = _once(own, depth)
-            if self._made_inside(array, capacity):
-                # It is there when it is touched first after it was made.
-                asked = sum(site.footprint(depth) * trips[id(site)] for site in own)
-                asked *= shares[array]
-                made = max(self.made.get(array, 0.0), touched_elements(own, 0))
-                shares[array] *= max(0.0, 1 - made / asked) if asked else 0.0
+        if capacity is not None:
+            for array, own in arrays.items():
+                once = _once(own, depth)
+                asked = once * sum(site.footprint(depth) * trips[id(site)] for site in own)
+                made = self._made(own, capacity)
+                shares[array] = once * (max(0.0, 1 - made / asked) if asked else 1.0)
         amount = Coming()
         for site in sites:
             share = shares[site.array]

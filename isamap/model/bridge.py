@@ -8,7 +8,8 @@ and so do indices that share a variable: never too few.  Indices that lie in a b
 count, too.
 
 The first memory holds the register block: the registers or the scratchpad that the instruction
-works on.  The others are the caches and scratchpads beyond it.
+works on.  The others are the caches beyond it, and
+scratchpads that all has to pass through.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -244,10 +245,12 @@ def _memories(
     near = [s for s in storages if s.name in used and s.kind in ("registers", "scratchpad")]
     # What works on memory itself holds no block.
     first = max(map(storages.index, near), default=-1)
-    beyond = [s for s in storages[first + 1 :] if s.kind in ("cache", "memory")]
-    pads = [s for s in storages[first + 1 :] if s.kind == "scratchpad"]
-    beyond += [s for s in pads if _passed(s, used, accelerator)]
-    beyond.sort(key=storages.index)
+    beyond = [
+        s
+        for s in storages[first + 1 :]
+        if s.kind in ("cache", "memory")
+        or (s.kind == "scratchpad" and _passed(s, used, accelerator))
+    ]
     rooms = [(_room(near), 1.0)]
     rooms += [(float(s.size), HELD if s.kind == "cache" else 1.0) for s in beyond if s.size]
     found, names, sizes = [], [], []

@@ -99,7 +99,8 @@ def compete(
         ways = [[n for n in numbers if not current.enumerations[n].mappings]]
         if fault is not None and not current.rewritings:
             # Without limits of its own a statement becomes anything: others stay as they are first.
-            ways = [[n for n in numbers if not costs.schedules(own, n, known[n])], numbers]
+            failing = [n for n in numbers if not costs.schedules(own, n, known[n])]
+            ways = [failing, numbers] if 0 < len(failing) < len(numbers) else [numbers]
         before = current
         for wanted in ways:
             if wanted:

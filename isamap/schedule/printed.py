@@ -66,7 +66,9 @@ def _clauses(statement: Named, own: StatementSchedule) -> list[str]:
         f"loops {', '.join(map(level_text, own.levels)) or 'none'}",
     ]
     if own.operands:
-        lines.append(f"operands {', '.join(operand_texts(own))}")
+        lines.append(
+            f"operands {', '.join(f'{name} {how}' for name, how in operand_treatments(own).items())}"
+        )
     if own.stream is not None:
         lines.append(f"stream {print_expr(inputs(own.mapping)[own.stream][1])}")
     if own.past:
@@ -135,9 +137,9 @@ def _instruction(statement: Named, mapping: Mapping) -> str:
     return text if len(alike) == 1 else f"{text} way {alike.index(mapping) + 1}"
 
 
-def operand_texts(own: StatementSchedule) -> list[str]:
-    """Return the treatment of each access, by the shortest name that says which it is: ``B packed
-    inside 1``."""
+def operand_treatments(own: StatementSchedule) -> dict[str, str]:
+    """Return the treatment of each access, ``packed inside 1``, by the shortest name that says
+    which it is."""
     pairs = inputs(own.mapping)
     depths = [own.copied_inside(n) for n in range(len(pairs))]
     words = [
@@ -148,7 +150,7 @@ def operand_texts(own: StatementSchedule) -> list[str]:
     found: dict[str, str] = {}
     for (operand, access), how in treated.items():
         found.setdefault(_name(treated, operand, access, how), how)
-    return [f"{name} {how}" for name, how in found.items()]
+    return found
 
 
 def _name(treated: dict[tuple[str, Access], str], operand: str, access: Access, how: str) -> str:

@@ -148,7 +148,9 @@ class Typing:
             return None
         # Between equal types both leave a value as it is, but a saturated float is never infinite.
         same = arg.dtype == dtype and not (node.saturate and dtype.is_float)
-        if same and node.saturate and isinstance(arg, Op) and arg.op in _WRAPPING:
+        # The absolute value of what has no sign is as it was.
+        wrapping = _WRAPPING - {"abs"} if dtype.kind == "unsigned" else _WRAPPING
+        if same and node.saturate and isinstance(arg, Op) and arg.op in wrapping:
             message = f"'{arg.op}' of {dtype} wraps, and leaves nothing to saturate to {dtype}"
             wider = next((t for t in _WIDER if t.bits > dtype.bits), None)
             remedy = f"give its operands a wider type first: {wider}(x)" if wider else None

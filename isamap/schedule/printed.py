@@ -66,9 +66,8 @@ def _clauses(statement: Named, own: StatementSchedule) -> list[str]:
         f"loops {', '.join(map(level_text, own.levels)) or 'none'}",
     ]
     if own.operands:
-        lines.append(
-            f"operands {', '.join(f'{name} {how}' for name, how in operand_treatments(own).items())}"
-        )
+        treated = [f"{name} {how}" for name, how in operand_treatments(own).items()]
+        lines.append(f"operands {', '.join(treated)}")
     if own.stream is not None:
         lines.append(f"stream {print_expr(inputs(own.mapping)[own.stream][1])}")
     if own.past:

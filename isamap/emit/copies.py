@@ -257,17 +257,15 @@ class _Body:
 
     def _turned(self, turn: Turn, pending: tuple[Index, ...], env: Env) -> None:
         """Write the call that turns rows into columns, where the conditions hold."""
-        (row, rows), (column, columns) = turn.row, (turn.column[0], turn.columns)
+        (row, rows), (column, columns) = turn.row, (turn.columns[-1][0], turn.across)
         first, past = self._clipped(pending, row, rows, env)
         self._part(turn.inner, "0", first, env)
         self._part(turn.inner, past, text(rows, env), env)
         left, right = self._clipped(pending, column, columns, env)
-        others = [turn.row, turn.column] if turn.piece is not None else [turn.row]
-        panel = turn.piece if turn.piece is not None else turn.column
-        order = (panel, *others, *([turn.unit] if turn.unit is not None else []))
+        panel, *within = turn.columns
+        order = (panel, turn.row, *within, *([turn.unit] if turn.unit is not None else []))
         self._part(order, "0", left, env)
-        length = turn.column[1].constant or 1
-        beyond = right if turn.piece is None else f"{right} / {length}"
+        beyond = f"{right} / {turn.piece}" if within else right
         if right != text(columns, env):
             # What a piece has is turned after all of it was filled.
             self._part(order, beyond, text(panel[1], env), env)
@@ -277,11 +275,15 @@ class _Body:
         zero = [name for name, _ in turn.inner if name not in begun]
         copy = self.copy
         target, source = copy.target_offset, copy.source_offset
-        steps = [self.bytes * target.coefficient(name) for name in (panel[0], column)]
+        apart = [const(0)]
+        for name, count in reversed(within):
+            step = self.bytes * target.coefficient(name)
+            apart = [n * step + inner for n in range(count.constant or 1) for inner in apart]
         lines = turning(
             turn.bytes,
             self._address(copy.target, target, zero, at),
-            (text(steps[0], env), text(steps[1], env), 1 if turn.piece is None else length),
+            text(self.bytes * target.coefficient(panel[0]), env),
+            [text(place, env) for place in apart],
             self._address(copy.source, source, zero, at),
             text(self.bytes * source.coefficient(row), env),
             past if first == "0" else f"{past} - {first}",

@@ -5,6 +5,7 @@ the instructions of any machine from; other compilers take an element at a time.
 units takes log2 n rounds of n shuffles: each weaves the first half of the rows into the second.
 """
 
+from collections.abc import Sequence
 from math import log2
 
 from isamap.lower.turns import VECTOR
@@ -14,10 +15,11 @@ _SIZES = (1, 2, 4, 8)
 _TYPES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
 
 _FUNCTION = """\
-/* Columns of units of {bytes} bytes become rows; rows of `from` begin `pitch` bytes apart.  Of each
-   `piece` of columns, the rows of `to` begin `line` bytes apart, pieces `step` bytes. */
-ISAMAP_COPY void isamap_turn{bytes}(char *restrict to, int64_t step, int64_t line, int64_t piece,
-                         const char *restrict from, int64_t pitch, int64_t rows, int64_t columns)
+/* Columns of units of {bytes} bytes become rows; rows of `from` begin `pitch` bytes apart.  Pieces of
+   so many columns begin `step` bytes apart in `to`, and the rows of each where `lines` says. */
+ISAMAP_COPY void isamap_turn{bytes}(char *restrict to, int64_t step, int64_t piece,
+                         const int64_t *lines, const char *restrict from, int64_t pitch,
+                         int64_t rows, int64_t columns)
 {{
     int64_t done = 0;
 #if defined(ISAMAP_SHUFFLE)
@@ -25,7 +27,7 @@ ISAMAP_COPY void isamap_turn{bytes}(char *restrict to, int64_t step, int64_t lin
         int64_t at[{block}], pieces = {block} / piece;
         for (int64_t p = 0, i = 0; p < pieces; ++p)
             for (int64_t c = 0; c < piece; ++c)
-                at[i++] = p * step + c * line;
+                at[i++] = p * step + lines[c];
         /* The last blocks begin earlier, and turn again what others have turned. */
         const int64_t last = columns / piece - pieces;
         for (int64_t p = 0; p < last + pieces; p += pieces) {{
@@ -40,7 +42,7 @@ ISAMAP_COPY void isamap_turn{bytes}(char *restrict to, int64_t step, int64_t lin
     }}
 #endif
     for (int64_t c = done; c < columns; ++c) {{
-        char *const row = to + c / piece * step + c % piece * line;
+        char *const row = to + c / piece * step + lines[c % piece];
         for (int64_t r = 0; r < rows; ++r)
             memcpy(row + r * {bytes}, from + r * pitch + c * {bytes}, {bytes});
     }}
@@ -59,7 +61,8 @@ _SHUFFLE = """\
 def turning(
     size: int,
     target: str,
-    steps: tuple[str, str, int],
+    step: str,
+    lines: Sequence[str],
     source: str,
     pitch: str,
     rows: str,
@@ -67,12 +70,14 @@ def turning(
 ) -> tuple[str, ...]:
     """Return the statement that turns rows of units of ``size`` bytes into columns.
 
-    ``target`` and ``source`` are pointers.  Rows of the source begin ``pitch`` bytes apart; pieces
-    of so many columns become rows that begin the second of ``steps`` apart, and pieces the first.
+    ``target`` and ``source`` are pointers.  Rows of the source begin ``pitch`` bytes apart.  Pieces
+    of as many columns as there are ``lines`` begin ``step`` bytes apart, and what their columns
+    become so many bytes from there.
     """
     name = f"isamap_turn{size}("
+    table = f"(const int64_t[]){{{', '.join(lines)}}}"
     return (
-        f"{name}(char *)({target}), {steps[0]}, {steps[1]}, {steps[2]},",
+        f"{name}(char *)({target}), {step}, {len(lines)}, {table},",
         f"{' ' * len(name)}(const char *)({source}), {pitch}, {rows}, {columns});",
     )
 

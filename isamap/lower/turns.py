@@ -1,6 +1,7 @@
 """Copies that transpose: rows of memory become columns, a block of them at a time in vectors."""
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TypeAlias
 
 from isamap.ir.index import Index
@@ -18,16 +19,17 @@ class Turn:
     """A copy of which ``row`` counts rows of the source, units side by side in the target, and
     ``column`` units of a row, which follow each other there.
 
-    A unit is one element or the elements that ``unit`` counts, 1 to 8 ``bytes`` together.  Where
-    rows lie in pieces of a few columns, ``piece`` counts these, and ``column`` those of a piece.
-    ``outer`` are the copy's other counters.  ``conditions`` are the copy's, but of whole units, and
-    of columns counted through all pieces; each has ``row`` or ``column`` alone in it, or neither.
+    A unit is one element or the elements that ``unit`` counts, 1 to 8 ``bytes`` together.
+    ``columns`` count units of a row, which follow each other there: where rows lie in pieces of a
+    few columns, the first of them counts pieces, and the others, to the innermost one, those of a
+    piece.  ``outer`` are the copy's other counters.  ``conditions`` are the copy's, but of whole
+    units, and of columns counted through all pieces by the innermost counter; each has ``row`` or
+    that one alone in it, or neither.
     """
 
     outer: Loops
     row: tuple[str, Index]
-    column: tuple[str, Index]
-    piece: tuple[str, Index] | None
+    columns: Loops
     unit: tuple[str, Index] | None
     bytes: int
     conditions: tuple[Index, ...]
@@ -38,15 +40,19 @@ class Turn:
         return VECTOR // self.bytes
 
     @property
-    def columns(self) -> Index:
+    def piece(self) -> int:
+        """The columns of a piece, one where rows lie in no pieces."""
+        return prod(count.constant or 1 for _, count in self.columns[1:])
+
+    @property
+    def across(self) -> Index:
         """The columns of a row."""
-        return self.column[1] * (self.piece[1] if self.piece is not None else 1)
+        return self.columns[0][1] * self.piece
 
     @property
     def inner(self) -> Loops:
         """The counters that are turned together, those of rows first."""
-        found = (self.row, self.piece, self.column, self.unit)
-        return tuple(loop for loop in found if loop is not None)
+        return (self.row, *self.columns, *([self.unit] if self.unit is not None else []))
 
 
 def turn_of(copy: Copy, size: int) -> Turn | None:
@@ -65,13 +71,12 @@ def turn_of(copy: Copy, size: int) -> Turn | None:
     long = [n for n in reversed(loops) if n[1].constant is None or n[1].constant >= least]
     row = next((loop for loop in long if _steps(copy, loop[0])[0] == length), None)
     columns = _columns(copy, loops, length, least)
-    if row is None or columns is None or row in columns:
+    if row is None or not columns or row in columns:
         return None
-    column, piece = columns
     rows = row[1].constant
-    if piece is None and rows is not None and rows <= WOVEN and _is_power(rows):
+    if len(columns) == 1 and rows is not None and rows <= WOVEN and _is_power(rows):
         return None  # compilers make vectors of such rows as they lie
-    turn = Turn((), row, column, piece, unit, size * length, ())
+    turn = Turn((), row, columns, unit, size * length, ())
     names = {name for name, _ in turn.inner}
     outer = tuple(loop for loop in copy.counters if loop[0] not in names)
     if any(loop[1].names & names for loop in (*outer, *turn.inner)):
@@ -87,24 +92,22 @@ def _is_power(number: int) -> bool:
     return number & (number - 1) == 0
 
 
-def _columns(
-    copy: Copy, loops: Loops, length: int, least: int
-) -> tuple[tuple[str, Index], tuple[str, Index] | None] | None:
-    """Return what counts columns, at least so many, and their pieces if there are such."""
+def _columns(copy: Copy, loops: Loops, length: int, least: int) -> Loops:
+    """Return what counts columns, at least so many, pieces first; nothing if they are fewer.
+
+    ``length`` is how far the first two of them lie apart.
+    """
     for loop in reversed(loops):
         count = loop[1].constant
         if _steps(copy, loop[0])[1] != length:
             continue
         if count is None or count >= least:
-            return loop, None
+            return (loop,)
         if count < 2 or least % count:
             continue
-        for piece in reversed(loops):
-            pieces = piece[1].constant
-            is_long = pieces is None or pieces * count >= least
-            if is_long and _steps(copy, piece[0])[1] == length * count:
-                return loop, piece
-    return None
+        if pieces := _columns(copy, loops, length * count, least // count):
+            return (*pieces, loop)
+    return ()
 
 
 def _of_turn(condition: Index, turn: Turn) -> Index | None:
@@ -116,14 +119,17 @@ def _of_turn(condition: Index, turn: Turn) -> Index | None:
         whole = _of_units(condition, turn.unit[0], turn.unit[1].constant or 1)
     if whole is None:
         return None
-    column, length = turn.column[0], turn.column[1].constant or 1
-    if turn.piece is not None and {turn.piece[0], column} & whole.names:
-        step, piece = whole.coefficient(column).constant, turn.piece[0]
-        if not whole.is_linear_in([column, piece]) or step is None or step >= 0:
+    names = [name for name, _ in turn.columns]
+    column = names[-1]
+    if len(names) > 1 and whole.names & set(names):
+        step = whole.coefficient(column).constant
+        if not whole.is_linear_in(names) or step is None or step >= 0:
             return None
-        if whole.coefficient(piece).constant != step * length:
-            return None
-        whole = whole.substitute({piece: 0})
+        for name, count in reversed(turn.columns):
+            if whole.coefficient(name).constant != step:
+                return None
+            step *= count.constant or 1
+        whole = whole.substitute(dict.fromkeys(names[:-1], 0))
     own = sorted(whole.names & {turn.row[0], column})
     if not own:
         return whole

@@ -20,6 +20,11 @@ from isamap.pipeline.rewritten import Limits, Rewriter
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
 
+FED = 4
+"""How many times as long as its calls a statement takes, with memory that is never busy, where
+bringing operands to them is what it waits for.
+"""
+
 NOTED = 0.01
 """The part of all cycles that other ways must promise to save in rounds to be looked at."""
 
@@ -216,5 +221,6 @@ def _limits(current: Competed, choice: Choice, symbols: Mapping[str, int]) -> li
         computed = any(isinstance(expr, Op) for _, expr in fed)
         limit = cycles if computed and cycles < inf else max(calls, busy if busy < inf else 0.0)
         single = prod(scheduled.mapping.tile.values()) == 1
-        limits.append(Limits(limit * weight, cycles * weight, busy * weight, single))
+        hungry = single or FED * calls < busy < inf
+        limits.append(Limits(limit * weight, cycles * weight, busy * weight, hungry))
     return limits

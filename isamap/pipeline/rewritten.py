@@ -44,13 +44,14 @@ class Rewritten:
 class Limits:
     """Cycles of a statement as it is: of its calls, and as estimated with memory and without.
 
-    Infinite where nothing maps.  ``single`` where each call does one iteration.
+    Infinite where nothing maps.  ``hungry`` where each call does one iteration, or waits for
+    operands most of the time.
     """
 
     calls: float = inf
     cycles: float = inf
     busy: float = inf
-    single: bool = False
+    hungry: bool = False
 
 
 def _by_turns(ranked: Sequence[tuple[float, Candidate]]) -> list[tuple[float, Candidate]]:
@@ -123,7 +124,7 @@ class Rewriter:
             limits.calls,
             limits.cycles,
             limits.busy,
-            limits.single,
+            limits.hungry,
             demanded,
             using,
             self.lighter,
@@ -211,7 +212,7 @@ class Rewriter:
         barred = (
             WHOLE
             | (SHAPED if applied & SHAPED else frozenset())
-            | (frozenset() if contest.calls == inf or contest.single else UNMAPPED)
+            | (frozenset() if contest.calls == inf or contest.hungry else UNMAPPED)
         )
         floors = self.costs.floors(before)
         bounds = self.costs.bounds(before)

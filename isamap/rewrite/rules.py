@@ -91,7 +91,7 @@ FINAL = frozenset((REASSOCIATE,))
 
 UNMAPPED = frozenset((COPY, STEPS, BY_SUM, IN_STEPS))
 """Rules that gain nothing for a statement that has mappings, unless each call of the best one does
-one iteration only.
+one iteration only, or waits for its operands most of the time.
 """
 
 

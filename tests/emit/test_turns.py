@@ -34,20 +34,21 @@ def turned(draw: st.DrawFn) -> Case:
     rows = draw(st.integers(block, 3 * block + 1))
     pieces = draw(st.integers(-(-block // piece), 3 * block // piece + 2))
     outer = draw(st.integers(1, 3))
-    extents = {"o": outer, "p": pieces, "c": piece, "r": rows, "u": unit}
-    order = [*draw(st.permutations(["o", "p", "c"])), "r", "u"]
+    part = draw(st.sampled_from([n for n in (1, 2, 4) if piece % n == 0]))
+    extents = {"o": outer, "p": pieces, "c": piece // part, "d": part, "r": rows, "u": unit}
+    order = [*draw(st.permutations(["o", "p", "c", "d"])), "r", "u"]
     order = [name for name in order if extents[name] > 1 or name in "pr"]
     counters = tuple((name, const(extents[name])) for name in order)
     place, target = 1, const(0)
     for name in reversed(order):
         target, place = target + place * var(name), place * extents[name]
     pitch = unit * piece * pieces + draw(st.integers(0, 3))
-    steps = {"o": rows * pitch, "p": unit * piece, "c": unit, "r": pitch, "u": 1}
+    steps = {"o": rows * pitch, "p": unit * piece, "c": unit * part, "d": unit, "r": pitch, "u": 1}
     source = total(steps[name] * var(name) for name in order)
     conditions: list[Index] = []
     if draw(st.booleans()):
         last = draw(st.integers(0, piece * pieces)) * unit - 1
-        inner = total(steps[name] * var(name) for name in order if name in "pcu")
+        inner = total(steps[name] * var(name) for name in order if name in "pcdu")
         if "o" in order and draw(st.booleans()):
             inner += draw(st.sampled_from([1, unit, unit * piece * pieces])) * var("o")
         conditions.append(const(last) - inner)
@@ -87,8 +88,7 @@ def test_a_turn_does_what_its_points_say(case: Case) -> None:
 def turning(copy: Copy, size: int) -> tuple[int, int] | None:
     """Return the bytes of a unit and the columns of a piece, None if nothing is turned."""
     found = turn_of(copy, size)
-    piece = None if found is None or found.piece is None else found.column[1].constant
-    return None if found is None else (found.bytes, piece or 1)
+    return None if found is None else (found.bytes, found.piece)
 
 
 def columns(rows: int, **rest: int) -> Copy:
@@ -128,6 +128,27 @@ def test_rows_of_a_block_or_more_are_turned() -> None:
     assert turning(columns(16, unit=2), 2) == (4, 1)
     assert turning(columns(16, unit=4, piece=2), 1) == (4, 2)
     assert turning(columns(16, unit=4), 4) is None
+
+
+@pytest.mark.parametrize("order", ["ptcr", "ptrc", "tpcr", "cptr"])
+def test_blocks_of_tiles_are_pieces_of_pieces(order: str) -> None:
+    """Two tiles of four columns side by side, bytes: a block of vectors takes two of such pairs."""
+    extents = {"p": 5, "t": 2, "c": 4, "r": 16}
+    counters = tuple((name, const(extents[name])) for name in order)
+    place, target = 1, const(0)
+    for name in reversed(order):
+        target, place = target + place * var(name), place * extents[name]
+    p, t, c, r = (var(name) for name in "ptcr")
+    column = 8 * p + 4 * t + c
+    copy = Copy(counters, "Z", target, "X", column + 40 * r, (const(33) - column,))
+    if order[-1] == "r":
+        assert turning(copy, 1) == (1, 8)
+    shapes = kernel("tiles", [("X", "in", "s8", [640]), ("Z", "inout", "s8", [640])])
+    x = np.random.default_rng(2).integers(-100, 100, 640).astype(np.int8)
+    z = np.zeros(640, np.int8)
+    expected = reference(copy, x, z)
+    compiled(sample(shapes, (copy,)))(x, z)
+    np.testing.assert_array_equal(z, expected)
 
 
 def test_few_rows_side_by_side_are_left_to_compilers() -> None:

@@ -358,3 +358,13 @@ def test_statements_that_can_be_scheduled_stay_as_they_are_where_another_one_can
     cycles, found = rules(f"{first}; {second}", f"{product}; {roots}")
     assert found == ["sat-in-steps"]
     assert cycles <= 1.1 * sum(own for own, _ in alone)
+
+
+def test_calls_that_wait_for_operands_are_tried_in_steps() -> None:
+    """Put together, a product and a maximum take both factors packed; the product alone does not."""
+    machine = load_hardware(str(Path(__file__).parent / "tiles_of_words.yaml"))
+    given = "in A : f32[64, 64]; in S : f32[64]; out C : f32[64, 64]"
+    alone = map_kernel(_kernel(given, "C[m, n] = A[m, n] * S[m]"), machine)
+    result = map_kernel(_kernel(given, "C[m, n] = max(A[m, n] * S[m], 0)"), machine)
+    assert [own.rule for own in result.rewritings] == ["in-steps"]
+    assert result.estimate.cycles <= 1.1 * alone.estimate.cycles

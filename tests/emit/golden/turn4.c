@@ -29,10 +29,11 @@ static inline void isamap_block4(char *to, const int64_t *at, const char *from,
 }
 #endif
 
-/* Columns of units of 4 bytes become rows; rows of `from` begin `pitch` bytes apart.  Of each
-   `piece` of columns, the rows of `to` begin `line` bytes apart, pieces `step` bytes. */
-ISAMAP_COPY void isamap_turn4(char *restrict to, int64_t step, int64_t line, int64_t piece,
-                         const char *restrict from, int64_t pitch, int64_t rows, int64_t columns)
+/* Columns of units of 4 bytes become rows; rows of `from` begin `pitch` bytes apart.  Pieces of
+   so many columns begin `step` bytes apart in `to`, and the rows of each where `lines` says. */
+ISAMAP_COPY void isamap_turn4(char *restrict to, int64_t step, int64_t piece,
+                         const int64_t *lines, const char *restrict from, int64_t pitch,
+                         int64_t rows, int64_t columns)
 {
     int64_t done = 0;
 #if defined(ISAMAP_SHUFFLE)
@@ -40,7 +41,7 @@ ISAMAP_COPY void isamap_turn4(char *restrict to, int64_t step, int64_t line, int
         int64_t at[4], pieces = 4 / piece;
         for (int64_t p = 0, i = 0; p < pieces; ++p)
             for (int64_t c = 0; c < piece; ++c)
-                at[i++] = p * step + c * line;
+                at[i++] = p * step + lines[c];
         /* The last blocks begin earlier, and turn again what others have turned. */
         const int64_t last = columns / piece - pieces;
         for (int64_t p = 0; p < last + pieces; p += pieces) {
@@ -55,7 +56,7 @@ ISAMAP_COPY void isamap_turn4(char *restrict to, int64_t step, int64_t line, int
     }
 #endif
     for (int64_t c = done; c < columns; ++c) {
-        char *const row = to + c / piece * step + c % piece * line;
+        char *const row = to + c / piece * step + lines[c % piece];
         for (int64_t r = 0; r < rows; ++r)
             memcpy(row + r * 4, from + r * pitch + c * 4, 4);
     }

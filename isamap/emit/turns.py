@@ -15,8 +15,8 @@ _SIZES = (1, 2, 4, 8)
 _TYPES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
 
 _FUNCTION = """\
-/* Columns of units of {bytes} bytes become rows; rows of `from` begin `pitch` bytes apart.  Pieces of
-   so many columns begin `step` bytes apart in `to`, and the rows of each where `lines` says. */
+/* Columns of units of {bytes} bytes become rows; rows of `from` begin `pitch` bytes apart.  Each
+   `piece` of columns begins `step` bytes apart in `to`, its rows where `lines` says. */
 ISAMAP_COPY void isamap_turn{bytes}(char *restrict to, int64_t step, int64_t piece,
                          const int64_t *lines, const char *restrict from, int64_t pitch,
                          int64_t rows, int64_t columns)

@@ -361,7 +361,7 @@ def test_statements_that_can_be_scheduled_stay_as_they_are_where_another_one_can
 
 
 def test_calls_that_wait_for_operands_are_tried_in_steps() -> None:
-    """Put together, a product and a maximum take both factors packed; the product alone does not."""
+    """Put together, a product and a maximum take both factors packed; a product does not."""
     machine = load_hardware(str(Path(__file__).parent / "tiles_of_words.yaml"))
     given = "in A : f32[64, 64]; in S : f32[64]; out C : f32[64, 64]"
     alone = map_kernel(_kernel(given, "C[m, n] = A[m, n] * S[m]"), machine)

@@ -29,8 +29,8 @@ static inline void isamap_block4(char *to, const int64_t *at, const char *from,
 }
 #endif
 
-/* Columns of units of 4 bytes become rows; rows of `from` begin `pitch` bytes apart.  Pieces of
-   so many columns begin `step` bytes apart in `to`, and the rows of each where `lines` says. */
+/* Columns of units of 4 bytes become rows; rows of `from` begin `pitch` bytes apart.  Each
+   `piece` of columns begins `step` bytes apart in `to`, its rows where `lines` says. */
 ISAMAP_COPY void isamap_turn4(char *restrict to, int64_t step, int64_t piece,
                          const int64_t *lines, const char *restrict from, int64_t pitch,
                          int64_t rows, int64_t columns)

@@ -17,7 +17,7 @@ from isamap.lower.statement import StatementLowering
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.layout import whole_alignment
 from isamap.mapping.fragments.steps import Step
-from isamap.mapping.fragments.unreachable import kind_of, missing
+from isamap.mapping.fragments.unreachable import missing, not_stored
 from isamap.mapping.tiles.operand import dense_fragment
 
 
@@ -118,9 +118,7 @@ class Results:
         staged = self._stage_reference(target, register.shape)
         store = self.context.producers.store(self._dense(), staged)
         if store is None:
-            raise bad(
-                f"no instruction takes {kind_of(self._dense())} from {register.storage} to memory"
-            )
+            raise bad(not_stored(self.context.producers, self._dense(), staged))
         emitter.store(store, here, register, staged)
         emitter.nodes.append(self._stage_copy(here, target, self.at.output))
 

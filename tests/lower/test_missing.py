@@ -83,3 +83,23 @@ def test_a_count_that_does_not_reach_the_width_is_told_with_the_range_that_does(
     )
     text = "m takes 1 to 7 elements along i, and has to take 1 to 8: n in 1..9"
     assert any(text in note for note in notes), notes
+
+
+@pytest.mark.parametrize(("span", "taken"), [("1..9", "1 to 8"), ("2..17", "2 to 16")])
+def test_why_a_store_does_not_take_what_it_could_is_told(
+    tmp_path: Path, span: str, taken: str
+) -> None:
+    tiles = Path(__file__).parent.parent / "pipeline" / "tiles_of_words.yaml"
+    before, after = tiles.read_text().split("instruction st(")
+    notes = told(
+        tmp_path,
+        f"{before}instruction st({after.replace('cols in 1..17', f'cols in {span}', 1)}",
+        """kernel k(M = 64, N = 64) {
+          in A : f32[M, N]  in B : f32[M, N]  out C : f32[M, N]
+          C[m, n] = A[m, n] * B[m, n]
+        }""",
+    )
+    assert notes == [
+        f"mul: st takes f32[16, 16] from acc to memory, but m takes {taken} elements along j, and "
+        "has to take 1 to 16: cols in 1..17"
+    ]

@@ -99,6 +99,10 @@ class Producers:
         """Return what writes fragments of this storage, type and shape, the fastest first."""
         return tuple(self._tables.making.get(kind_of(fragment), ()))
 
+    def storing(self, fragment: Fragment) -> tuple[Producer, ...]:
+        """Return what takes fragments of this storage, type and shape to memory by itself."""
+        return tuple(self._tables.storing.get(kind_of(fragment), ()))
+
     def store(self, fragment: Fragment, reference: Reference) -> Store | None:
         """Return the cheapest chain of movements from a fragment to memory, or None."""
         return self._stores.store(fragment, reference)

@@ -1,6 +1,6 @@
 """Why nothing brings a fragment into its storage: the movement or instruction that is missing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from isamap.ir.nodes import Access, Expr, Literal, Op
 from isamap.ir.printer import print_expr
@@ -45,13 +45,37 @@ def missing(
             f"{_needed(expr, kind, wanted)}"
         )
     nearest = min(found)  # movements that reach memory come nearest
-    others = sorted({name for _, _, name in found} - {nearest[2]})
+    others = {name for _, _, name in found} - {nearest[2]}
     # What takes something of another kind tells nothing of what would do.
     lacking = f"; {_needed(expr, kind, wanted)}" if nearest[0] >= _OTHER_KIND else ""
+    return f"{nearest[1]}{_nor(others, 'bring it there')}{lacking}"
+
+
+def not_stored(producers: Producers, fragment: Fragment, reference: Reference) -> str:
+    """Return why nothing takes a fragment from its storage to where it shall lie in memory."""
+    way = f"{kind_of(fragment)} from {fragment.storage} to memory"
+    found = []
+    for store in producers.storing(fragment):
+        assert isinstance(store.value, Access)
+        along = store.along(store.value)
+        assert along is not None, "its kind is known"
+        entry, access = store.entry, store.written
+        target = entry.instruction.operand(store.target)
+        fits = fit_or_why(entry, target, access, along[0], fragment, reference, None, storing=True)
+        if isinstance(fits, str):
+            found.append((entry.name, fits))
+    if not found:
+        return f"no instruction takes {way}"
+    (name, why), *others = found
+    return f"{name} takes {way}, but {why}{_nor({n for n, _ in others}, 'take it there')}"
+
+
+def _nor(others: Set[str], does: str) -> str:
+    """Return that some others do not do it either."""
     if not others:
-        return nearest[1] + lacking
-    shown = ", ".join(others[:OTHERS]) + (", ..." if len(others) > OTHERS else "")
-    return f"{nearest[1]}; nor does {shown} bring it there{lacking}"
+        return ""
+    shown = ", ".join(sorted(others)[:OTHERS]) + (", ..." if len(others) > OTHERS else "")
+    return f"; nor does {shown} {does}"
 
 
 def _obstacles(

@@ -22,6 +22,9 @@ from isamap.targets.test import (
 
 _DIFFERS, _UNKNOWN = 4, 6
 
+_NAMED = 8
+"""Instructions that are named where one thing is to be told of many."""
+
 _HELP = """Execute each instruction of a description, and compare with its statements.
 
 Operands are random numbers of every magnitude and those at which rules change:
@@ -120,10 +123,14 @@ def _told(tested: Outcome) -> list[str]:
         f"{runner_version(tested)}: {verdict(tested.findings)}"
     )
     lines = wrap(text, "", "    ")
+    alike: dict[tuple[str, str], list[str]] = {}
     for finding in tested.findings:
         if finding.status != "right":
-            lines.append(f"  {finding.name}: {finding.status}")
-            lines += [f"      {line}" for line in finding.text.splitlines()]
+            alike.setdefault((finding.status, finding.text), []).append(finding.name)
+    for (status, told), names in alike.items():
+        more = f", and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        lines += wrap(f"{', '.join(names[:_NAMED])}{more}: {status}", "  ", "    ")
+        lines += [f"      {line}" for line in told.splitlines()]
     return lines
 
 

@@ -149,6 +149,10 @@ int main(void)
 """
 
 
+_FUNCTIONS = "/* functions */"
+"""The line behind what precedes the functions."""
+
+
 def battery_text(accelerator: Accelerator, functions: Sequence[Function]) -> str:
     """Return the whole C file of the program.
 
@@ -166,6 +170,7 @@ def battery_text(accelerator: Accelerator, functions: Sequence[Function]) -> str
     parts = [
         "#define _DEFAULT_SOURCE",
         preamble_text(accelerator, body),
+        _FUNCTIONS,
         body,
         SUPPORT,
         f"enum {{ ISAMAP_ROOM = {room}, ISAMAP_BATCH = {batch}, ISAMAP_ARRAYS = {most} }};",
@@ -185,6 +190,12 @@ def battery_text(accelerator: Accelerator, functions: Sequence[Function]) -> str
         _MAIN,
     ]
     return "\n".join(parts)
+
+
+def is_in_all(accelerator: Accelerator, text: str, line: int) -> bool:
+    """Return whether all programs of a description have a line of one of them, counted from 1."""
+    before = text[: text.index(_FUNCTIONS)].splitlines()
+    return line <= len(before) and before[line - 1] in preamble_text(accelerator, "").splitlines()
 
 
 def _row(number: int, function: Function) -> tuple[str, str]:

@@ -170,7 +170,12 @@ class Body:
                 message = f"no statement writes {name}"
                 scope.fail("E024", message, declared.item.name, "out buffers are written in full")
             elif self.writers.get(name):
-                hint = "every element of an out buffer must be written; inout keeps its content"
+                hint = (
+                    "every element of an out buffer must be written; inout keeps its content"
+                    if declared.item.storage is None
+                    else "write the others, too, as a load with pad does; inout keeps them, and "
+                    "brings no operand then"
+                )
                 self._check_written(name, declared.item.name, "E024", "never written", hint)
         used = {name for plan in self.plans for name in plan.uses.names}
         for name in scope.ranges:

@@ -40,3 +40,29 @@ def test_the_exit_code_tells_what_differs_from_what_is_not_tried(
     done = isamap("targets", "test", str(path), "--trust", "--own", "--samples", "50")
     assert done.code == code
     assert status in done.out
+
+
+BROKEN = """
+toolchain:
+  prelude: |
+    {conditional}
+    static int broken(int a) {{ return a }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("conditional", "own", "told"),
+    [("#pragma once", [], " more: not built"), ("", ["--own"], "twice: not built")],
+)
+def test_what_programs_do_not_compile_with_is_told_once(
+    conditional: str, own: list[str], told: str, isamap: "Run", tmp_path: Path
+) -> None:
+    """A prelude with conditions is in all programs, of others only what they use."""
+    path = tmp_path / "twice.yaml"
+    machine = MACHINE.format(emit='emit: "{r} = broken({a});"')
+    path.write_text(machine + BROKEN.format(conditional=conditional), encoding="utf-8")
+    done = isamap("targets", "test", str(path), "--trust", "--samples", "1", *own)
+    assert done.code == 4
+    assert done.out.count("return a }") == 1
+    assert told in done.out
+    assert str(tmp_path.parent) not in done.out

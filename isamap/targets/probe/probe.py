@@ -1,6 +1,7 @@
 """The differential test of a description: every instruction executed, and compared."""
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, prod
@@ -10,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from isamap.diagnostics import HardwareError, ToolError
-from isamap.emit.battery import BATCH, battery_text
+from isamap.emit.battery import BATCH, battery_text, is_in_all
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.interp.rounding import Values
 from isamap.run.battery import Answer, Batch, run_battery
@@ -65,6 +66,10 @@ def probe(
     ToolError if the description is not trusted, or its compiler or runner cannot be started.
     """
     return _Probe(accelerator, samples, seed, tell, folder, deviations).findings(names)
+
+
+# Of an error in a program: GCC and Clang write FILE:LINE:COLUMN, others no column.
+_ERROR = re.compile(r"trials\.c:(\d+):(?:\d+:)? (?:fatal )?error")
 
 
 @dataclass(slots=True)
@@ -125,6 +130,10 @@ class _Probe:
         self.deviations = deviations
         self.links: Links = find_links(accelerator)
         self.tallies: dict[str, _Tally] = {}
+        # Why no program of the description is compiled, where that is known: errors in what all
+        # programs have.
+        self.refused = ""
+        self.compiles = False
 
     def findings(self, names: Sequence[str]) -> list[Finding]:
         """Make all trials, build them some at a time, run and judge them."""
@@ -151,13 +160,15 @@ class _Probe:
 
     # --- building -----------------------------------------------------------------------------
     def _program(self, chosen: Sequence[Trial], progress: str) -> None:
-        self.tell(f"{self.accelerator.name}: compiling, {progress}")
-        path = self._built(chosen)
+        if not self.refused:
+            self.tell(f"{self.accelerator.name}: compiling, {progress}")
+        path = self.refused or self._built(chosen)
         if isinstance(path, Path):
             self.tell(f"{self.accelerator.name}: running, {progress}")
             self._run(path, chosen)
-        elif len(chosen) == 1:
-            self.tallies[chosen[0].entry.name].fail("not built", path)
+        elif len(chosen) == 1 or self.refused:
+            for trial in chosen:
+                self.tallies[trial.entry.name].fail("not built", path)
         else:
             half = len(chosen) // 2
             self._program(chosen[:half], progress)
@@ -165,16 +176,24 @@ class _Probe:
 
     def _built(self, chosen: Sequence[Trial]) -> Path | str:
         """Return the program of some trials, or why it cannot be built."""
+        text = ""
         try:
             functions = [trial.function(self.accelerator) for trial in chosen]
             text = battery_text(self.accelerator, functions)
-            return build_text(text, "trials", self.accelerator, self.folder, _COMPILE_SECONDS)
+            path = build_text(text, "trials", self.accelerator, self.folder, _COMPILE_SECONDS)
         except ToolError as error:
             if error.diagnostics[0].code != "E505":
                 raise
-            return error.diagnostics[0].message
+            # Without the folder, which is gone by then, those of one fault are told together.
+            why = re.sub(r"\S*/(?=trials\.c)", "", error.diagnostics[0].message)
+            lines = map(int, _ERROR.findall(why))
+            if not self.compiles and any(is_in_all(self.accelerator, text, n) for n in lines):
+                self.refused = why
+            return why
         except HardwareError as error:
             return error.diagnostics[0].message
+        self.compiles = True
+        return path
 
     # --- running ------------------------------------------------------------------------------
     def _run(self, path: Path, chosen: Sequence[Trial]) -> None:

@@ -7,7 +7,7 @@ leave a fragment without a place, or operands of a call in one bank, the solver 
 (``exact.py``).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -115,7 +115,8 @@ def _fit(problem: Problem, spread: bool) -> dict[str, int]:
     """Return a row for each fragment that has room, one after the other.
 
     Each takes the least row that is free, or, to ``spread`` them, the next one in its bank after
-    the last that was taken: what a fragment leaves is then overwritten as late as can be.
+    the last that was taken, in the bank where that was longest unused: what a fragment leaves is
+    then overwritten as late as can be.
     """
     wishes: dict[str, list[str]] = {}
     for a, b in problem.beside:
@@ -123,6 +124,7 @@ def _fit(problem: Problem, spread: bool) -> dict[str, int]:
         wishes.setdefault(b, []).append(a)
     places: dict[str, int] = {}
     reached: dict[int, int] = {}
+    taken: list[Interval] = []
     for name, size in problem.sizes.items():
         busy = sorted(
             (places[other], places[other] + problem.sizes[other])
@@ -138,9 +140,18 @@ def _fit(problem: Problem, spread: bool) -> dict[str, int]:
         free = list(_gaps(problem, busy, size, reached if spread else {}))
         own = [row for row in free if avoided.isdisjoint(problem.banks(name, row))]
         if free:
-            places[name] = (own or free)[0]
-            reached[places[name] // problem.bank] = places[name] + size
+            best = own or free
+            row = min(best, key=lambda row: _latest(taken, row, row + size)) if spread else best[0]
+            places[name] = row
+            reached[row // problem.bank] = row + size
+            taken.append((row, row + size))
     return places
+
+
+def _latest(taken: Sequence[Interval], begin: int, end: int) -> int:
+    """Return the last of the intervals that overlap with rows, -1 if none does."""
+    found = (n for n in range(len(taken) - 1, -1, -1) if begin < taken[n][1] and taken[n][0] < end)
+    return next(found, -1)
 
 
 def _gaps(

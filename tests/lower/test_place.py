@@ -1,5 +1,6 @@
 """Where fragments lie in scratchpads: what is needed together is apart, in banks of its own."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -80,6 +81,20 @@ def test_operands_of_a_call_lie_in_two_banks() -> None:
     assert (found.storage, found.used, found.banks, found.clashes) == ("spad", 768, 2, 0)
     assert accumulators.storage == "acc"
     assert simulate(placed, own, ones()).conflicts == 0
+
+
+def test_what_was_used_last_is_overwritten_last_whichever_bank_it_is_in() -> None:
+    """Scopes after each other with two tiles each: the third of them overwrites the first."""
+    own = machine(1024, 2)
+    tiles = [tile(f"{name}{n}") for n in range(3) for name in "ab"]
+    scopes = tuple(
+        Scope((a, b), (load(a), load(b), load(a)))
+        for a, b in zip(tiles[::2], tiles[1::2], strict=True)
+    )
+    text = print_lowered(place_fragments(kernel(c=acc(), calls=scopes), own))
+    assert re.findall(r"([ab]\d) = (\d+)", text) == [
+        ("a0", "0"), ("b0", "16"), ("a1", "32"), ("b1", "48"), ("a2", "0"), ("b2", "16"),
+    ]  # fmt: skip
 
 
 def test_two_banks_cannot_hold_three_operands_apart_and_the_solver_says_so() -> None:

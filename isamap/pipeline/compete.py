@@ -20,7 +20,7 @@ from isamap.pipeline.rewritten import Limits, Rewriter
 from isamap.rewrite.build import normal
 from isamap.rewrite.rule import Rewriting
 
-FED = 4
+FED = 2
 """How many times as long as its calls a statement takes, with memory that is never busy, where
 bringing operands to them is what it waits for.
 """

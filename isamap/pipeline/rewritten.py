@@ -45,7 +45,7 @@ class Limits:
     """Cycles of a statement as it is: of its calls, and as estimated with memory and without.
 
     Infinite where nothing maps.  ``hungry`` where each call does one iteration, or waits for
-    operands most of the time.
+    operands as long as it works.
     """
 
     calls: float = inf

@@ -43,6 +43,8 @@ from isamap.rewrite.start_last import NAME as START
 from isamap.rewrite.start_last import start_last
 from isamap.rewrite.steps import NAME as STEPS
 from isamap.rewrite.steps import in_steps
+from isamap.rewrite.turned import NAME as TURN
+from isamap.rewrite.turned import turn_windows
 from isamap.rewrite.widen import NAME as WIDEN
 from isamap.rewrite.widen import widening
 from isamap.rewrite.winograd import winograd
@@ -71,6 +73,7 @@ RULES: tuple[Named, ...] = (
     (ONCE, compute_once),
     (POSITIONS, positions_from_memory),
     (STEPS, in_steps),
+    (TURN, turn_windows),
 )
 """The rules that need to know nothing of a machine, each with the name that chooses it."""
 
@@ -89,9 +92,9 @@ SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
 FINAL = frozenset((REASSOCIATE,))
 """Rules after which no other one finds what it would not have found before."""
 
-UNMAPPED = frozenset((COPY, STEPS, BY_SUM, IN_STEPS))
+UNMAPPED = frozenset((COPY, STEPS, BY_SUM, IN_STEPS, TURN))
 """Rules that gain nothing for a statement that has mappings, unless each call of the best one does
-one iteration only, or waits for its operands most of the time.
+one iteration only, or waits for its operands as long as it works.
 """
 
 

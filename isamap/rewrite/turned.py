@@ -1,0 +1,78 @@
+"""The rule that copies a buffer so that windows slide along its last dimension."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from isamap.ir.index import var
+from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Statement
+from isamap.ir.printer import print_expr
+from isamap.ir.statements import accesses
+from isamap.rewrite.arithmetic import NoTermError, equal
+from isamap.rewrite.build import Draft, extents, fresh, local, replaced
+from isamap.rewrite.copies import place_names
+from isamap.rewrite.once import instead_of
+from isamap.rewrite.rule import Rewriting
+from isamap.rewrite.shaped import generalised
+
+NAME = "turn-window"
+
+
+def turn_windows(kernel: Kernel, number: int) -> Iterator[Rewriting]:
+    """Yield the statement reading a buffer with a dimension that windows slide along as its last.
+
+    ``Y[l, k] += X[l + r, c] * F[r, c, k]`` becomes
+
+        X_turned[j, i] = X[i, j]
+        Y[l, k] += X_turned[c, l + r] * F[r, c, k]
+
+    for instructions that take neighbours for several iterations at once.  Packing would copy an
+    element for each window that it is in.
+    """
+    statement = kernel.statements[number]
+    for name in dict.fromkeys(access.buffer for access in accesses(statement.value)):
+        source = kernel.buffer(name)
+        if source.role == "const" or name == statement.target.buffer:
+            continue
+        for dim in _slid(statement, name, len(source.shape)):
+            with suppress(NoTermError):
+                yield _turned(kernel, number, source, dim)
+
+
+def _slid(statement: Statement, name: str, rank: int) -> list[int]:
+    """Return the dimensions of a buffer but the last along which windows slide."""
+    read = [access for access in accesses(statement.value) if access.buffer == name]
+    return [
+        dim for dim in range(rank - 1) if any(len(access.indices[dim].names) > 1 for access in read)
+    ]
+
+
+def _turned(kernel: Kernel, number: int, source: Buffer, dim: int) -> Rewriting:
+    """Return the statement with a dimension of one buffer as the last one of a copy."""
+    statement = kernel.statements[number]
+    order = [n for n in range(len(source.shape)) if n != dim] + [dim]
+    name = fresh(kernel, f"{source.name}_turned")
+    own = dict.fromkeys(a for a in accesses(statement.value) if a.buffer == source.name)
+    moved: dict[Expr, Expr] = {
+        access: Access(name, tuple(access.indices[n] for n in order), access.dtype)
+        for access in own
+    }
+    back: dict[Expr, Expr] = {after: before for before, after in moved.items()}
+    changed = instead_of(statement.value, moved)
+    claim = f"{print_expr(statement.value)} = {print_expr(changed)}, put together again"
+    pair = generalised(statement.value, instead_of(changed, back))
+    lemma = equal(NAME, claim, [pair], "bits", kernel.permissions.finite)
+    names = place_names(kernel, source, name)
+    places = [var(n) for n in names]
+    sizes = dict(zip(names, source.shape, strict=True))
+    copy = Draft(
+        Access(name, tuple(places[n] for n in order), source.dtype),
+        "=",
+        Access(source.name, tuple(places), source.dtype),
+        sizes,
+    )
+    buffer = replace(local(name, source.dtype, [source.shape[n] for n in order]), pad=source.pad)
+    draft = Draft(statement.target, statement.reduction, changed, extents(statement))
+    after = replaced(kernel, number, [copy, draft], [buffer])
+    note = f"{source.name} with dimension {dim + 1} as the last one: the same elements"
+    return Rewriting(NAME, number, after, (lemma,), note)

@@ -128,7 +128,8 @@ def _told(tested: Outcome) -> list[str]:
         if finding.status != "right":
             alike.setdefault((finding.status, finding.text), []).append(finding.name)
     for (status, told), names in alike.items():
-        more = f", and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        left = len(names) - _NAMED
+        more = f", and {left} more (--json names them)" if left > 0 else ""
         lines += wrap(f"{', '.join(names[:_NAMED])}{more}: {status}", "  ", "    ")
         lines += [f"      {line}" for line in told.splitlines()]
     return lines

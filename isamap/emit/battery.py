@@ -149,10 +149,6 @@ int main(void)
 """
 
 
-_FUNCTIONS = "/* functions */"
-"""The line behind what precedes the functions."""
-
-
 def battery_text(accelerator: Accelerator, functions: Sequence[Function]) -> str:
     """Return the whole C file of the program.
 
@@ -170,7 +166,6 @@ def battery_text(accelerator: Accelerator, functions: Sequence[Function]) -> str
     parts = [
         "#define _DEFAULT_SOURCE",
         preamble_text(accelerator, body),
-        _FUNCTIONS,
         body,
         SUPPORT,
         f"enum {{ ISAMAP_ROOM = {room}, ISAMAP_BATCH = {batch}, ISAMAP_ARRAYS = {most} }};",
@@ -192,10 +187,10 @@ def battery_text(accelerator: Accelerator, functions: Sequence[Function]) -> str
     return "\n".join(parts)
 
 
-def is_in_all(accelerator: Accelerator, text: str, line: int) -> bool:
-    """Return whether all programs of a description have a line of one of them, counted from 1."""
-    before = text[: text.index(_FUNCTIONS)].splitlines()
-    return line <= len(before) and before[line - 1] in preamble_text(accelerator, "").splitlines()
+def bare_text(accelerator: Accelerator) -> str:
+    """Return a C file that has what all programs of a description have, and does nothing."""
+    begun = f"#define _DEFAULT_SOURCE\n{preamble_text(accelerator, '')}"
+    return f"{begun}\nint main(void) {{ return 0; }}\n"
 
 
 def _row(number: int, function: Function) -> tuple[str, str]:

@@ -2,14 +2,15 @@
 
 Two fragments that are needed together do not overlap, none lies across the end of a bank that it
 fits into, and operands of one call lie in different banks where that can be.  Fragments take the
-rows of a bank in turn, or, where there is little room, the least row that is free.  Where both
-leave a fragment without a place, or operands of a call in one bank, the solver says what can be
-(``exact.py``).
+rows of all banks in turn, or of the first bank that can be, or, where there is little room, the
+least row that is free.  Where all three leave a fragment without a place, or operands of a call in
+one bank, the solver says what can be (``exact.py``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Literal
 
 from isamap.hw.accelerator import Accelerator, Storage
 from isamap.lower.exact import Problem, better, is_least
@@ -33,7 +34,7 @@ def place_fragments(lowered: LoweredKernel, accelerator: Accelerator) -> Lowered
         problem = problem_of(lowered, accelerator, pad)
         if problem.sizes:
             places = min(
-                (_fit(problem, spread) for spread in (True, False)),
+                (_fit(problem, order) for order in ("banks", "rows", "least")),
                 key=lambda places: (-len(places), problem.clashes(places)),
             )
             if len(places) < len(problem.sizes) or problem.clashes(places):
@@ -111,12 +112,12 @@ class _Lives:
             self.nodes((node,), (*alive, *here))
 
 
-def _fit(problem: Problem, spread: bool) -> dict[str, int]:
+def _fit(problem: Problem, order: Literal["banks", "rows", "least"]) -> dict[str, int]:
     """Return a row for each fragment that has room, one after the other.
 
-    Each takes the least row that is free, or, to ``spread`` them, the next one in its bank after
-    the last that was taken, in the bank where that was longest unused: what a fragment leaves is
-    then overwritten as late as can be.
+    Each takes the ``least`` row that is free; or, of the ``rows`` of the first bank, the next one
+    after the last that was taken; or that of the bank where it was longest unused, so that what a
+    fragment leaves in one of the ``banks`` is overwritten as late as can be.
     """
     wishes: dict[str, list[str]] = {}
     for a, b in problem.beside:
@@ -137,11 +138,12 @@ def _fit(problem: Problem, spread: bool) -> dict[str, int]:
             if other in places
             for bank in problem.banks(other, places[other])
         }
-        free = list(_gaps(problem, busy, size, reached if spread else {}))
+        free = list(_gaps(problem, busy, size, {} if order == "least" else reached))
         own = [row for row in free if avoided.isdisjoint(problem.banks(name, row))]
         if free:
-            best = own or free
-            row = min(best, key=lambda row: _latest(taken, row, row + size)) if spread else best[0]
+            row, *others = own or free
+            if order == "banks":
+                row = min((row, *others), key=lambda row: _latest(taken, row, row + size))
             places[name] = row
             reached[row // problem.bank] = row + size
             taken.append((row, row + size))

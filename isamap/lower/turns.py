@@ -16,8 +16,8 @@ Loops: TypeAlias = tuple[tuple[str, Index], ...]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A copy of which ``row`` counts rows of the source, units side by side in the target, and
-    ``column`` units of a row, which follow each other there.
+    """A copy of which ``row`` counts rows of the source, whose units lie side by side in the
+    target.
 
     A unit is one element or the elements that ``unit`` counts, 1 to 8 ``bytes`` together.
     ``columns`` count units of a row, which follow each other there: where rows lie in pieces of a

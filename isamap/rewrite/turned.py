@@ -1,10 +1,12 @@
 """The rule that copies a buffer so that windows slide along its last dimension."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
+from math import inf
 
-from isamap.ir.index import var
+from isamap.ir.index import Index, var
 from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Statement
 from isamap.ir.printer import print_expr
 from isamap.ir.statements import accesses
@@ -19,7 +21,7 @@ NAME = "turn-window"
 
 
 def turn_windows(kernel: Kernel, number: int) -> Iterator[Rewriting]:
-    """Yield the statement reading a buffer with a dimension that windows slide along as its last.
+    """Yield the statement reading a copy whose last dimension is one that windows slide along.
 
     ``Y[l, k] += X[l + r, c] * F[r, c, k]`` becomes
 
@@ -32,7 +34,7 @@ def turn_windows(kernel: Kernel, number: int) -> Iterator[Rewriting]:
     statement = kernel.statements[number]
     for name in dict.fromkeys(access.buffer for access in accesses(statement.value)):
         source = kernel.buffer(name)
-        if source.role == "const" or name == statement.target.buffer:
+        if source.role in ("const", "table") or name == statement.target.buffer:
             continue
         for dim in _slid(statement, name, len(source.shape)):
             with suppress(NoTermError):
@@ -42,9 +44,25 @@ def turn_windows(kernel: Kernel, number: int) -> Iterator[Rewriting]:
 def _slid(statement: Statement, name: str, rank: int) -> list[int]:
     """Return the dimensions of a buffer but the last along which windows slide."""
     read = [access for access in accesses(statement.value) if access.buffer == name]
+    sizes = extents(statement)
     return [
-        dim for dim in range(rank - 1) if any(len(access.indices[dim].names) > 1 for access in read)
+        dim
+        for dim in range(rank - 1)
+        if any(_overlaps(access.indices[dim], sizes) for access in read)
     ]
+
+
+def _overlaps(index: Index, sizes: Mapping[str, Index]) -> bool:
+    """Return whether an index is a sum of variables that has some of its values several times."""
+    own = sorted(index.names & sizes.keys())
+    if not index.is_linear_in(own):
+        return False
+    steps = []
+    for name in own:
+        step, count = index.coefficient(name).constant, sizes[name].constant
+        steps.append((inf if step is None else abs(step), inf if count is None else count))
+    steps.sort()
+    return any(step * count > after for (step, count), (after, _) in pairwise(steps))
 
 
 def _turned(kernel: Kernel, number: int, source: Buffer, dim: int) -> Rewriting:

@@ -42,27 +42,42 @@ def test_the_exit_code_tells_what_differs_from_what_is_not_tried(
     assert status in done.out
 
 
-BROKEN = """
+OTHER = """\
+  - semantics: |
+      instruction same { in a : s32[] @ reg    out r : s32[] @ reg    r[] = a[] }
+    emit: "{r} = {a};"
+    throughput: 1
+    latency: 1
+    units: alu
 toolchain:
   prelude: |
-    {conditional}
-    static int broken(int a) {{ return a }}
+    %s
+    static int fine(int a) { return a; }
+    static int broken(int a)
+    {
+        return a +
+    }
 """
 
 
 @pytest.mark.parametrize(
     ("conditional", "own", "told"),
-    [("#pragma once", [], " more: not built"), ("", ["--own"], "twice: not built")],
+    [
+        ("#pragma once", [], " more (--json names them): not built"),
+        ("", ["--own"], "1 not built, 1 right\n  twice: not built"),
+        ("#define add(a) ((a) + absent)", ["--own"], "1 not built, 1 right\n  twice: not built"),
+    ],
 )
 def test_what_programs_do_not_compile_with_is_told_once(
     conditional: str, own: list[str], told: str, isamap: "Run", tmp_path: Path
 ) -> None:
     """A prelude with conditions is in all programs, of others only what they use."""
     path = tmp_path / "twice.yaml"
-    machine = MACHINE.format(emit='emit: "{r} = broken({a});"')
-    path.write_text(machine + BROKEN.format(conditional=conditional), encoding="utf-8")
+    name = "add" if "add" in conditional else "broken"
+    machine = MACHINE.format(emit=f'emit: "{{r}} = {name}({{a}});"')
+    path.write_text(machine + OTHER % conditional, encoding="utf-8")
     done = isamap("targets", "test", str(path), "--trust", "--samples", "1", *own)
     assert done.code == 4
-    assert done.out.count("return a }") == 1
+    assert done.out.count(" error: ") == 1
     assert told in done.out
     assert str(tmp_path.parent) not in done.out

@@ -97,6 +97,20 @@ def test_what_was_used_last_is_overwritten_last_whichever_bank_it_is_in() -> Non
     ]  # fmt: skip
 
 
+def test_operands_that_must_be_apart_stay_in_their_bank_and_go_on_there() -> None:
+    """Where banks in turn would put two of three operands in one bank."""
+    own = machine(2048, 2)
+    tiles = [tile(f"{name}{n}") for n in range(8) for name in "abd"]
+    scopes = tuple(
+        Scope((a, b, d), (load(a), load(b), load(d), multiply(a, d, acc()), multiply(b, d, acc())))
+        for a, b, d in zip(tiles[::3], tiles[1::3], tiles[2::3], strict=True)
+    )
+    placed = place_fragments(kernel(c=acc(), calls=scopes), own)
+    assert placements(placed, own)[1].clashes == 0
+    rows = dict(re.findall(r"([abd]\d) = (\d+)", print_lowered(placed)))
+    assert len({rows[f"{name}{n}"] for n in range(2) for name in "abd"}) == 6
+
+
 def test_two_banks_cannot_hold_three_operands_apart_and_the_solver_says_so() -> None:
     own = machine(1024, 2)
     a, b, d = tile("a"), tile("b"), tile("d")

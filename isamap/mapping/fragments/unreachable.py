@@ -1,4 +1,4 @@
-"""Why nothing brings a fragment into its storage: the movement or instruction that is missing."""
+"""Why nothing brings a fragment into its storage, or from there to memory: what is missing."""
 
 from collections.abc import Mapping, Set
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from isamap.diagnostics import HardwareError, ToolError
-from isamap.emit.battery import BATCH, battery_text, is_in_all
+from isamap.emit.battery import BATCH, bare_text, battery_text
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.interp.rounding import Values
 from isamap.run.battery import Answer, Batch, run_battery
@@ -66,10 +66,6 @@ def probe(
     ToolError if the description is not trusted, or its compiler or runner cannot be started.
     """
     return _Probe(accelerator, samples, seed, tell, folder, deviations).findings(names)
-
-
-# Of an error in a program: GCC and Clang write FILE:LINE:COLUMN, others no column.
-_ERROR = re.compile(r"trials\.c:(\d+):(?:\d+:)? (?:fatal )?error")
 
 
 @dataclass(slots=True)
@@ -130,10 +126,9 @@ class _Probe:
         self.deviations = deviations
         self.links: Links = find_links(accelerator)
         self.tallies: dict[str, _Tally] = {}
-        # Why no program of the description is compiled, where that is known: errors in what all
-        # programs have.
-        self.refused = ""
+        # Whether some program of the description was compiled, or why none can be.
         self.compiles = False
+        self.refused = ""
 
     def findings(self, names: Sequence[str]) -> list[Finding]:
         """Make all trials, build them some at a time, run and judge them."""
@@ -166,9 +161,9 @@ class _Probe:
         if isinstance(path, Path):
             self.tell(f"{self.accelerator.name}: running, {progress}")
             self._run(path, chosen)
-        elif len(chosen) == 1 or self.refused:
+        elif len(chosen) == 1 or self._is_hopeless():
             for trial in chosen:
-                self.tallies[trial.entry.name].fail("not built", path)
+                self.tallies[trial.entry.name].fail("not built", self.refused or path)
         else:
             half = len(chosen) // 2
             self._program(chosen[:half], progress)
@@ -176,24 +171,29 @@ class _Probe:
 
     def _built(self, chosen: Sequence[Trial]) -> Path | str:
         """Return the program of some trials, or why it cannot be built."""
-        text = ""
         try:
             functions = [trial.function(self.accelerator) for trial in chosen]
-            text = battery_text(self.accelerator, functions)
+            return self._compiled(battery_text(self.accelerator, functions))
+        except HardwareError as error:
+            return error.diagnostics[0].message
+
+    def _compiled(self, text: str) -> Path | str:
+        try:
             path = build_text(text, "trials", self.accelerator, self.folder, _COMPILE_SECONDS)
         except ToolError as error:
             if error.diagnostics[0].code != "E505":
                 raise
-            # Without the folder, which is gone by then, those of one fault are told together.
-            why = re.sub(r"\S*/(?=trials\.c)", "", error.diagnostics[0].message)
-            lines = map(int, _ERROR.findall(why))
-            if not self.compiles and any(is_in_all(self.accelerator, text, n) for n in lines):
-                self.refused = why
-            return why
-        except HardwareError as error:
-            return error.diagnostics[0].message
+            # Without the folder, which differs, what is alike is told together.
+            return re.sub(r"\S*/(?=trials\.c)", "", error.diagnostics[0].message)
         self.compiles = True
         return path
+
+    def _is_hopeless(self) -> bool:
+        """Return whether no program of the description compiles, not even without trials."""
+        if not self.compiles and not self.refused:
+            found = self._compiled(bare_text(self.accelerator))
+            self.refused = found if isinstance(found, str) else ""
+        return bool(self.refused)
 
     # --- running ------------------------------------------------------------------------------
     def _run(self, path: Path, chosen: Sequence[Trial]) -> None:

@@ -99,7 +99,8 @@ def within(problem: Problem, most: int) -> tuple[Verdict, dict[str, int]]:
         places = dict(_rows_in(problem, banks))
         if verdict != "sat":
             return verdict, {}
-        if not problem.faults(places):
+        # What a bank has no room for has its row in the next one, maybe beside an operand there.
+        if not problem.faults(places) and problem.clashes(places) <= most:
             return verdict, places
     return _banks_and_rows(problem, most)
 

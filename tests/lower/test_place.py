@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from isamap.hw.accelerator import Accelerator
@@ -234,7 +234,18 @@ def problems(draw: st.DrawFn) -> Problem:
     return Problem(banks * bank + rest, bank, sizes, together, beside)
 
 
+PUSHED = Problem(
+    6,
+    3,
+    {"f0": 3, "f1": 1, "f2": 1},
+    {"f0": [], "f1": [], "f2": ["f0", "f1"]},
+    frozenset({("f1", "f2")}),
+)
+"""The third fragment has no room beside the first: that would push it to the bank of the second."""
+
+
 @given(problems())
+@example(PUSHED)
 def test_the_solver_finds_exactly_the_fewest_clashes(problem: Problem) -> None:
     fewest = brute(problem)
     found = better(problem, {})

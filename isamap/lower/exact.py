@@ -78,6 +78,7 @@ def better(problem: Problem, known: Mapping[str, int]) -> dict[str, int] | None:
         if verdict != "sat":
             break
         assert not problem.faults(places)
+        assert problem.clashes(places) <= most
         best, most = places, problem.clashes(places) - 1
     return best
 

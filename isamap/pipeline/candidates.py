@@ -40,10 +40,10 @@ class Contest:
     """What a statement can become, and the best of that so far.
 
     ``start`` is the statement as it is written, ``calls`` the cycles that its calls take; it is
-    ``hungry`` if each of them does one iteration or waits for operands. ``estimate`` and ``busy``
-    are those of the best, which is ``start`` as long as ``best`` is None. Where it is ``forced``,
+    ``hungry`` if each of them does one iteration or waits for operands.  ``estimate`` and ``busy``
+    are those of the best, which is ``start`` as long as ``best`` is None.  Where it is ``forced``,
     the statement as it is written is no choice; where it is ``using``, what it becomes uses the
-    instruction that is asked for. ``lighter`` permits what takes no less time, but works less.
+    instruction that is asked for.  ``lighter`` permits what takes no less time, but works less.
     ``reached`` had a chance before their mappings were known.
     """
 

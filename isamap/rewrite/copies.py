@@ -1,6 +1,6 @@
 """Copies of whole buffers, and parts of expressions in another type: what numeric rules share."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
 
@@ -20,16 +20,26 @@ class Copy:
 
 
 def copied(
-    kernel: Kernel, name: str, copy: str, element: Callable[[Access], Expr], pad: Literal | None
+    kernel: Kernel,
+    name: str,
+    copy: str,
+    element: Callable[[Access], Expr],
+    pad: Literal | None,
+    order: Sequence[int] | None = None,
 ) -> Copy:
-    """Return a local buffer ``copy`` that holds ``element`` of each element of a buffer."""
+    """Return a local buffer ``copy`` that holds ``element`` of each element of a buffer.
+
+    Its dimensions are in an ``order``, or in that of the buffer.
+    """
     source = kernel.buffer(name)
     names = place_names(kernel, source, copy)
     indices = tuple(map(var, names))
     moved = element(Access(name, indices, source.dtype))
     sizes = dict(zip(names, source.shape, strict=True))
-    made = replace(local(copy, moved.dtype, source.shape), pad=pad)
-    return Copy(made, Draft(Access(copy, indices, moved.dtype), "=", moved, sizes))
+    order = range(len(names)) if order is None else order
+    made = replace(local(copy, moved.dtype, [source.shape[n] for n in order]), pad=pad)
+    place = Access(copy, tuple(indices[n] for n in order), moved.dtype)
+    return Copy(made, Draft(place, "=", moved, sizes))
 
 
 def place_names(kernel: Kernel, buffer: Buffer, copy: str) -> list[str]:

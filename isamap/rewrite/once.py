@@ -67,10 +67,7 @@ def compute_once(kernel: Kernel, number: int) -> Iterator[Rewriting]:
 def _rewritten(kernel: Kernel, number: int, parts: Sequence[_Part]) -> Rewriting:
     statement = kernel.statements[number]
     changed = instead_of(statement.value, {part.expr: part.read for part in parts})
-    back: dict[Expr, Expr] = {part.read: part.expr for part in parts}
-    claim = f"{print_expr(statement.value)} = {print_expr(changed)}, put together again"
-    pair = generalised(statement.value, instead_of(changed, back))
-    same = equal(NAME, claim, [pair], "bits", kernel.permissions.finite)
+    same = put_together(NAME, kernel, number, changed, {part.read: part.expr for part in parts})
     lemmas = (same, *(lemma for part in parts for lemma in part.lemmas))
     drafts = [part.draft for part in parts]
     drafts.append(Draft(statement.target, statement.reduction, changed, extents(statement)))
@@ -78,6 +75,19 @@ def _rewritten(kernel: Kernel, number: int, parts: Sequence[_Part]) -> Rewriting
     said = " and ".join(f"{print_expr(part.expr)} in {part.buffer.name}" for part in parts)
     note = f"{said}, once for each element in place of once for each use: the same operations"
     return Rewriting(NAME, number, after, lemmas, note)
+
+
+def put_together(
+    rule: str, kernel: Kernel, number: int, changed: Expr, back: Mapping[Expr, Expr]
+) -> Lemma:
+    """Return the lemma that a ``changed`` value is a statement's with some parts put ``back``.
+
+    NoTermError where that cannot be said.
+    """
+    value = kernel.statements[number].value
+    claim = f"{print_expr(value)} = {print_expr(changed)}, put together again"
+    pair = generalised(value, instead_of(changed, back))
+    return equal(rule, claim, [pair], "bits", kernel.permissions.finite)
 
 
 def _shared(statement: Statement, expr: Expr) -> Iterator[Op]:

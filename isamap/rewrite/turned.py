@@ -2,20 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
-from isamap.ir.index import Index, var
+from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Statement
-from isamap.ir.printer import print_expr
 from isamap.ir.statements import accesses
-from isamap.rewrite.arithmetic import NoTermError, equal
-from isamap.rewrite.build import Draft, extents, fresh, local, replaced
-from isamap.rewrite.copies import place_names
-from isamap.rewrite.once import instead_of
+from isamap.rewrite.arithmetic import NoTermError
+from isamap.rewrite.build import Draft, extents, fresh, replaced
+from isamap.rewrite.copies import copied
+from isamap.rewrite.once import instead_of, put_together
 from isamap.rewrite.rule import Rewriting
-from isamap.rewrite.shaped import generalised
 
 NAME = "turn-window"
 
@@ -70,27 +67,16 @@ def _turned(kernel: Kernel, number: int, source: Buffer, dim: int) -> Rewriting:
     statement = kernel.statements[number]
     order = [n for n in range(len(source.shape)) if n != dim] + [dim]
     name = fresh(kernel, f"{source.name}_turned")
-    own = dict.fromkeys(a for a in accesses(statement.value) if a.buffer == source.name)
     moved: dict[Expr, Expr] = {
         access: Access(name, tuple(access.indices[n] for n in order), access.dtype)
-        for access in own
+        for access in accesses(statement.value)
+        if access.buffer == source.name
     }
-    back: dict[Expr, Expr] = {after: before for before, after in moved.items()}
     changed = instead_of(statement.value, moved)
-    claim = f"{print_expr(statement.value)} = {print_expr(changed)}, put together again"
-    pair = generalised(statement.value, instead_of(changed, back))
-    lemma = equal(NAME, claim, [pair], "bits", kernel.permissions.finite)
-    names = place_names(kernel, source, name)
-    places = [var(n) for n in names]
-    sizes = dict(zip(names, source.shape, strict=True))
-    copy = Draft(
-        Access(name, tuple(places[n] for n in order), source.dtype),
-        "=",
-        Access(source.name, tuple(places), source.dtype),
-        sizes,
-    )
-    buffer = replace(local(name, source.dtype, [source.shape[n] for n in order]), pad=source.pad)
+    back: dict[Expr, Expr] = {after: before for before, after in moved.items()}
+    lemma = put_together(NAME, kernel, number, changed, back)
+    copy = copied(kernel, source.name, name, lambda element: element, source.pad, order)
     draft = Draft(statement.target, statement.reduction, changed, extents(statement))
-    after = replaced(kernel, number, [copy, draft], [buffer])
+    after = replaced(kernel, number, [copy.draft, draft], [copy.buffer])
     note = f"{source.name} with dimension {dim + 1} as the last one: the same elements"
     return Rewriting(NAME, number, after, (lemma,), note)

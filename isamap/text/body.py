@@ -173,8 +173,8 @@ class Body:
                 hint = (
                     "every element of an out buffer must be written; inout keeps its content"
                     if declared.item.storage is None
-                    else "write all of it, as a load with pad does; inout keeps its content, which "
-                    "no load does"
+                    else "write all of it: what a load does not read is its pad; inout keeps its "
+                    "content, and makes no load"
                 )
                 self._check_written(name, declared.item.name, "E024", "never written", hint)
         used = {name for plan in self.plans for name in plan.uses.names}

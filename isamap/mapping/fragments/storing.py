@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from isamap.hw.accelerator import Entry
 from isamap.ir.dtype import DTYPES
 from isamap.ir.nodes import Access, Coordinate, Expr, Literal
-from isamap.mapping.fragments.fit import fit
+from isamap.mapping.fragments.fit import Fit, fit, fit_or_why
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.producer import (
     Producer,
@@ -90,11 +90,8 @@ class Stores:
         for producer in self._tables.storing.get(kind_of(fragment), ()):
             entry = producer.entry
             assert isinstance(producer.value, Access)
-            along = producer.along(producer.value)
-            assert along is not None, "its kind is known"
-            target, access = entry.instruction.operand(producer.target), producer.written
-            found = fit(entry, target, access, along[0], fragment, reference, None, storing=True)
-            if found is None:
+            found = taken_or_why(producer, fragment, reference)
+            if isinstance(found, str):
                 continue
             limits, pitches = dict(found.limits), dict(found.pitches)
             bind_rest(entry, limits, pitches)
@@ -144,6 +141,16 @@ class Stores:
                     cost,
                 )
         return best
+
+
+def taken_or_why(producer: Producer, fragment: Fragment, reference: Reference) -> Fit | str:
+    """Return how a store takes a fragment to where a reference lies, or why it does not."""
+    entry = producer.entry
+    assert isinstance(producer.value, Access)
+    along = producer.along(producer.value)
+    assert along is not None, "its kind is known"
+    target, access = entry.instruction.operand(producer.target), producer.written
+    return fit_or_why(entry, target, access, along[0], fragment, reference, None, storing=True)
 
 
 def _computing(

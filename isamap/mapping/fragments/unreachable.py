@@ -9,6 +9,7 @@ from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.produce import Producers
 from isamap.mapping.fragments.producer import Kind, Producer, access_of
 from isamap.mapping.fragments.producer import kind_of as fragment_kind
+from isamap.mapping.fragments.storing import taken_or_why
 from isamap.mapping.needles.pattern import bindings
 
 DEPTH = 4
@@ -54,16 +55,11 @@ def missing(
 def not_stored(producers: Producers, fragment: Fragment, reference: Reference) -> str:
     """Return why nothing takes a fragment from its storage to where it shall lie in memory."""
     way = f"{kind_of(fragment)} from {fragment.storage} to memory"
-    found = []
-    for store in producers.storing(fragment):
-        assert isinstance(store.value, Access)
-        along = store.along(store.value)
-        assert along is not None, "its kind is known"
-        entry, access = store.entry, store.written
-        target = entry.instruction.operand(store.target)
-        fits = fit_or_why(entry, target, access, along[0], fragment, reference, None, storing=True)
-        if isinstance(fits, str):
-            found.append((entry.name, fits))
+    found = [
+        (store.entry.name, why)
+        for store in producers.storing(fragment)
+        if isinstance(why := taken_or_why(store, fragment, reference), str)
+    ]
     if not found:
         return f"no instruction takes {way}"
     (name, why), *others = found

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from isamap.hw.accelerator import Accelerator, Storage
+from isamap.ir.index import Index
 from isamap.lower.nodes import (
     Call,
     Copy,
@@ -19,6 +20,10 @@ from isamap.lower.nodes import (
     Token,
 )
 from isamap.lower.number import without_number
+
+_REACHED = 1 << 47
+"""Bytes: what one process can address on CPUs of 64 bits; sizes far below it are counted without
+overflow."""
 
 
 def peak_use(lowered: LoweredKernel, accelerator: Accelerator) -> dict[str, int]:
@@ -37,6 +42,9 @@ def excess(lowered: LoweredKernel, accelerator: Accelerator) -> str | None:
     The compiler of a machine with a toolchain spills what its registers cannot hold, so only
     scratchpads and numbered registers are limits there.
     """
+    held = sum(_least(array.size) * array.dtype.bytes for array in lowered.arrays)
+    if held > _REACHED:
+        return f"{lowered.name} needs {held} bytes of memory, more than any program can address"
     limits = [(s, c) for s in accelerator.storages if (c := _capacity(s, accelerator)) is not None]
     use = peak_use(lowered, accelerator) if limits else {}
     for storage, capacity in limits:
@@ -52,6 +60,11 @@ def excess(lowered: LoweredKernel, accelerator: Accelerator) -> str | None:
         what = "rows" if pad else "register"
         return f"{lowered.name}: no {what} of {register.storage} left for {register.name}"
     return None
+
+
+def _least(size: Index) -> int:
+    """Return how many elements an array has at least: with extents of one where they are open."""
+    return int(size.evaluate(dict.fromkeys(size.names, 1)))
 
 
 def _capacity(storage: Storage, accelerator: Accelerator) -> int | None:

@@ -7,6 +7,16 @@ from isamap.hw.accelerator import LINE, Accelerator
 ALIASED = 4
 """Lines: rows whose distance and the cache's way have so many in common fall into few sets."""
 
+PAGE = 4096
+"""Bytes: rows that are as far apart lie in the same sets of a first cache, and in pages of their
+own; further apart they only take more memory."""
+
+
+def furthest(length: int) -> int:
+    """Return the largest pitch that rows of ``length`` elements have any use for: one that moves
+    each of them anywhere in a page, or to the next power of two."""
+    return 2 * length + PAGE
+
 
 def spread_rows(length: int, width: int, accelerator: Accelerator) -> int:
     """Return a pitch for rows of ``length`` elements of ``width`` bytes; 0 if they may follow

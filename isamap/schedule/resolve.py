@@ -17,6 +17,7 @@ from isamap.schedule.inside import copied_inside
 from isamap.schedule.meant import means
 from isamap.schedule.overlap import no_overlap
 from isamap.schedule.past import resolve_past
+from isamap.schedule.pitches import furthest
 from isamap.schedule.printed import axes_text, bound_texts, tile_text
 from isamap.schedule.reader import LATER, STORED, said_twice, schedule_fault, squeezed
 from isamap.schedule.schedule import Level, StatementSchedule, Treatment
@@ -378,6 +379,10 @@ def _pitches(
                 told = "of unknown length" if length is None else f"{length} elements long"
                 text = f"the pitch {own.pitch.number} is too small"
                 faults.append(_fault(own.pitch, text, f"rows of the copy are {told}"))
+            elif own.pitch.number > (most := furthest(length)):
+                text = f"the pitch {own.pitch.number} is too large"
+                hint = f"rows of the copy are {length} elements long; up to {most} move them apart"
+                faults.append(_fault(own.pitch, text, hint))
             else:
                 continue
             break

@@ -76,9 +76,13 @@ class Model:
         return self._known[point]
 
     def alias(self, candidate: Candidate) -> Point:
-        """Return the point that stands for all that make the schedule of a candidate."""
+        """Return the point that stands for all that make what a candidate is lowered to.
+
+        Schedules that differ in what has no effect make the same code, whose times would tell
+        chance alone.
+        """
         alike = self._alike.setdefault(candidate.cycles, [])
-        same = (other for other in alike if other.schedule == candidate.schedule)
+        same = (other for other in alike if _is_same(other, candidate))
         if (found := next(same, None)) is None:
             alike.append(candidate)
         return (found or candidate).point
@@ -135,7 +139,7 @@ def rank(
 
 
 def _different(ranked: Sequence[Candidate], model: Model) -> list[Candidate]:
-    """Return one candidate of each schedule: several points may make the same one.
+    """Return one candidate of each lowered kernel: several points may make the same one.
 
     The heuristics' own comes before others.
     """
@@ -145,6 +149,10 @@ def _different(ranked: Sequence[Candidate], model: Model) -> list[Candidate]:
         chosen.setdefault(model.alias(candidate), candidate.point)
     kept = set(chosen.values())
     return [candidate for candidate in ranked if candidate.point in kept]
+
+
+def _is_same(one: Candidate, other: Candidate) -> bool:
+    return one.schedule == other.schedule or one.lowered == other.lowered
 
 
 def _sorted(found: Mapping[Point, Candidate | None]) -> list[Candidate]:

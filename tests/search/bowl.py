@@ -51,7 +51,8 @@ class BowlModel(Model):
             schedule = self.space.build(self.assignment(point))
         except ScheduleError:
             return None
-        return Candidate(point, schedule, LoweredKernel("k", (), (), ()), distance(point))
+        lowered = LoweredKernel(f"k{point}", (), (), ())  # each point's is its own, too
+        return Candidate(point, schedule, lowered, distance(point))
 
 
 def distance(point: Point) -> float:

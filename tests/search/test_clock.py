@@ -1,5 +1,6 @@
 import shutil
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,10 @@ def machine() -> Accelerator:
     return load_hardware("portable_c")
 
 
+TINY = parse_module("kernel one { in A : f32[1] in B : f32[1] out C : f32[1] C[i] = A[i] * B[i] }")
+"""It has no loops, so that many of its schedules make the same code."""
+
+
 @pytest.fixture(scope="module")
 def model(machine: Accelerator) -> Model:
     return Model(KERNEL, machine, _space(KERNEL, machine), {})
@@ -55,6 +60,19 @@ def _space(kernel: Kernel, machine: Accelerator) -> Space:
 
 def _clock(machine: Accelerator) -> Clock:
     return Clock(KERNEL, machine, random_inputs(KERNEL, {}, 0), {}, 1)
+
+
+def test_what_makes_the_same_code_is_tried_once() -> None:
+    (kernel,), machine = TINY.kernels, load_hardware("x86_avx2")
+    found = [enumerate_mappings(kernel.statements[0], machine, kernel.permissions)]
+    choice = choose(kernel, machine, found)
+    starts = [[s] for s in choice.schedule.statements]
+    every_choice = space(machine, kernel, starts, Producers(machine), like=choice.schedule)
+    model = Model(kernel, machine, every_choice, {})
+    every = [c for p in product(*map(range, model.sizes)) if (c := model.candidate(p))]
+    assert len({repr(c.schedule) for c in every}) > len({repr(c.lowered) for c in every})
+    ranked = rank(model, 10_000, seed=0)
+    assert len({repr(c.lowered) for c in ranked}) == len(ranked)
 
 
 def _candidates(model: Model) -> list[Candidate]:

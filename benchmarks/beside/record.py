@@ -6,6 +6,7 @@ from math import exp, log
 from statistics import median
 from typing import Any
 
+from beside.cases import Case
 from beside.peers import OWN
 
 
@@ -31,7 +32,7 @@ class Record:
 
     ``work`` counts 1e9 operations, or 1e9 bytes where memory is the limit (``unit`` says which);
     ``least`` are the seconds that the machine takes at least, as it was in each round; none if
-    nothing is known of that.
+    nothing is known of that.  ``case`` are the sizes, by name.
     """
 
     family: str
@@ -41,6 +42,7 @@ class Record:
     least: tuple[float, ...]
     timings: tuple[Timing, ...]
     absent: dict[str, str] = field(default_factory=dict)
+    case: Case = field(default_factory=dict)
 
     def timing(self, peer: str) -> Timing | None:
         """Return the timing of a peer, if its answer was right."""

@@ -68,7 +68,7 @@ def measure(
     count = operations(case)
     work, unit = (count, "G") if count is not None else (traffic(case), "GB")
     family, name = str(case["family"]), title(case)
-    return Record(family, name, work * 1e-9, unit, tuple(least), timings, absent)
+    return Record(family, name, work * 1e-9, unit, tuple(least), timings, absent, case)
 
 
 def told(record: Record) -> str:

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from math import prod
 
+from executed.products import largest
 from isamap.diagnostics import NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.ir.nodes import Kernel
 from isamap.mapping.compose.composed import Composed
-from isamap.mapping.matching import Mapping
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
@@ -41,7 +41,7 @@ def cell(kernel: Kernel, machine: Accelerator) -> Cell | None:
         result = map_kernel(kernel, machine, Options(prove=False))
     except (NoMappingError, ScheduleError):
         return None
-    chosen = _main(result)
+    chosen = result.mappings[largest(result)]
     entry = chosen.matching.needle.entry
     lanes = prod(axis.extent for axis in chosen.matching.needle.axes)
     simulated = machine.toolchain is None
@@ -52,18 +52,6 @@ def cell(kernel: Kernel, machine: Accelerator) -> Cell | None:
     executed = None if count is None else count / work
     name, used = chosen.matching.needle.name, chosen.utilisation
     return Cell(kernel.name, name, used, executed, length / lanes, lanes == 1)
-
-
-def _main(result: Result) -> Mapping:
-    """Return the mapping of the statement that has most iterations."""
-
-    def iterations(number: int) -> int:
-        statement = result.statements[number].mappings[0].matching.statement
-        return prod(variable_extents(result.mapped, statement, result.symbols).values())
-
-    own = [n for n, s in enumerate(result.statements) if not s.ahead]
-    number = max(own, key=iterations)
-    return result.mappings[number]
 
 
 def _work(kernel: Kernel, result: Result) -> int:

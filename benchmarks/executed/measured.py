@@ -49,7 +49,7 @@ def measure(machine: Accelerator, only: str | None = None) -> list[Measured]:
 
 
 def _measured(machine: Accelerator, product: Product) -> Measured:
-    least = fewest(machine, product.types, product.instruction)
+    least = fewest(machine, product.kernel, product.statement, product.instruction)
     if way_to_count(machine) is None:
         return Measured(product, None, least, None, None)
     shape = (product.rows, product.columns)

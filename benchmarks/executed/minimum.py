@@ -13,7 +13,6 @@ from fractions import Fraction
 from math import prod
 
 from executed.made import Part, parts
-from executed.products import DEPTHS, product_text
 from isamap.hw.accelerator import Accelerator, Unit
 from isamap.ir.nodes import Kernel
 from isamap.mapping.compose.composed import Composed
@@ -24,9 +23,7 @@ from isamap.mapping.needles.needles import needles
 from isamap.mapping.tiles.shared import brought
 from isamap.schedule.shape import Shape, read_shape
 from isamap.schedule.treatment import KINDS, PACKED, Shared, Treatment, Treatments, accesses_of
-from isamap.text.load import parse_module
 
-_EXTENT = 7680
 _MAPPINGS = 64
 
 
@@ -39,16 +36,18 @@ class Fewest:
     columns: int
 
 
-def fewest(machine: Accelerator, types: str, instruction: str) -> Fewest:
-    """Return the fewest instructions of a product that is computed with ``instruction``."""
+def fewest(machine: Accelerator, kernel: Kernel, statement: int, instruction: str) -> Fewest:
+    """Return the fewest instructions of a product that is computed with ``instruction``.
+
+    ``statement`` is the number of the kernel's statement that multiplies; its variables are i, j
+    and k, and its extents are numbers.
+    """
     counted = _by_length(machine)
-    text = product_text(types, _EXTENT, _EXTENT, DEPTHS[0])
-    kernel = parse_module(text).kernels[0]
     producers, shared = Producers(counted), Shared()
     buffers = {buffer.name: buffer for buffer in kernel.buffers}
     found: list[Fewest] = []
     for once in (True, False):
-        for mapping in _mappings(counted, kernel, instruction) if not found else ():
+        for mapping in _mappings(counted, kernel, statement, instruction) if not found else ():
             ways = Treatments(mapping, producers, buffers, kernel.permissions, shared)
             found += _blocks(ways, counted, once)
     return min(found, key=lambda one: one.instructions)
@@ -70,8 +69,8 @@ def _by_length(machine: Accelerator) -> Accelerator:
     return replace(machine, entries=entries, units=(Unit("instructions"),))
 
 
-def _mappings(machine: Accelerator, kernel: Kernel, name: str) -> list[Mapping]:
-    every = enumerate_with(kernel, 0, needles(machine), name.split(" + ")[-1]).mappings
+def _mappings(machine: Accelerator, kernel: Kernel, statement: int, name: str) -> list[Mapping]:
+    every = enumerate_with(kernel, statement, needles(machine), name.split(" + ")[-1]).mappings
     own = [mapping for mapping in every if mapping.matching.needle.name == name]
     whole = [m for m in own if m.utilisation == 1]
     return (whole or own)[:_MAPPINGS]

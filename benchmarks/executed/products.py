@@ -6,10 +6,14 @@ from math import prod
 
 from isamap.diagnostics import IsamapError, Source
 from isamap.hw.accelerator import Accelerator
+from isamap.ir.nodes import Kernel
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.result import Result
 from isamap.pipeline.schedule_text import schedule_text
+from isamap.pipeline.sizes import variable_extents
+from isamap.rewrite.partial import NAME as SPLIT
+from isamap.rewrite.rules import NAMES, UNMAPPED
 from isamap.schedule.reader import parse_schedule
 from isamap.schedule.shape import block_of, read_shape
 from isamap.schedule.written import WrittenEarly, WrittenSchedule
@@ -39,18 +43,25 @@ ROUNDS = 16
 _LARGE = (480, 480)
 """Rows and columns of the product for which the machine's register block is chosen."""
 
+_REWRITE = tuple(name for name in NAMES if name not in UNMAPPED | {SPLIT})
+"""Rules after which a product is one: both factors are constants, of which the others would have
+the products themselves computed ahead."""
+
 
 @dataclass(frozen=True, slots=True)
 class Product:
     """The register block of a product of some types: its rows and columns, and the instruction.
 
-    ``schedule`` is that of a large product; one call does so much of the ``depth``.
+    ``kernel`` is what became of a large product, ``statement`` the number of the one that
+    multiplies, and ``schedule`` that of the kernel; one call does so much of the ``depth``.
     """
 
     types: str
     rows: int
     columns: int
     instruction: str
+    kernel: Kernel
+    statement: int
     schedule: WrittenSchedule
     depth: int = 1
 
@@ -83,13 +94,23 @@ def mapped(
     depth: int,
     schedule: WrittenSchedule | None = None,
 ) -> Result:
-    """Map a product as it is written, by rules or a schedule.
+    """Map a product, rewritten where that helps, by rules or a schedule.
 
     IsamapError if nothing computes it.
     """
     text = product_text(types, rows, columns, depth)
     kernel = parse_module(text).kernels[0]
-    return map_kernel(kernel, machine, Options(prove=False, rewrite=(), schedule=schedule))
+    return map_kernel(kernel, machine, Options(prove=False, rewrite=_REWRITE, schedule=schedule))
+
+
+def largest(result: Result) -> int:
+    """Return the number of the statement that has most iterations of those of each call."""
+
+    def iterations(number: int) -> int:
+        statement = result.statements[number].mappings[0].matching.statement
+        return prod(variable_extents(result.mapped, statement, result.symbols).values())
+
+    return max((n for n, s in enumerate(result.statements) if not s.ahead), key=iterations)
 
 
 def products(machine: Accelerator) -> Iterator[Product]:
@@ -112,15 +133,21 @@ def _product(machine: Accelerator, types: str, depth: int) -> Product | None:
         result = mapped(machine, types, *_LARGE, depth)
     except IsamapError:
         return None
-    own = result.schedule.statements[-1]
+    number = largest(result)
+    own = result.schedule.statements[number]
     shape = read_shape(own.mapping)
     if prod(shape.tile.values()) == 1:
         return None
     block = block_of(shape, own.levels)
     rows, columns = (block[v] * shape.tile[v] for v in ("i", "j"))
-    schedule = parse_schedule(Source("product.schedule", schedule_text(result)))
+    written = parse_schedule(Source("product.schedule", schedule_text(result)))
+    # What constants are made into ahead is as large as they are: the rules see to it.
+    multiplies = result.statements[number].name
+    only = tuple(s for s in written.statements if s.name.text == multiplies)
+    schedule = replace(written, statements=only)
     name = own.mapping.matching.needle.name
-    found = Product(types, rows, columns, name, schedule, shape.tile["k"])
+    depth_of_call = shape.tile["k"]
+    found = Product(types, rows, columns, name, result.mapped, number, schedule, depth_of_call)
     return replace(found, schedule=_of_one_block(schedule, found.depths[0] // found.depth))
 
 

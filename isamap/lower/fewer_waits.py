@@ -37,6 +37,8 @@ def with_fewer_waits(start: Alternative, alone: Kernel, judge: Judge) -> Alterna
     """
     if judge.accelerator.queues is None or start.schedule is None:
         return start
+    if judge.accelerator.queue(start.schedule.mapping.matching.needle.entry) is None:
+        return start  # the host computes it, one after the other
     best = start
     for others in (_loops, _steps, _orders, _places):
         best = _best_of(best, others(best, alone, judge), alone, judge)

@@ -413,6 +413,8 @@ class Nest:
         results: dict[Tile, Register] = {}
         for tile in self.block.tiles(position, self.at.output_variables):
             here = self.block.position_of(position, tile)
+            if not results:
+                self.results.check_stored(here)
             register = emitter.register(self.results.fragment(here), "acc")
             results[tile] = register
             self.results.start(emitter, here, register, first)

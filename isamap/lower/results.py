@@ -16,7 +16,7 @@ from isamap.lower.position import Position
 from isamap.lower.statement import StatementLowering
 from isamap.mapping.fragments.fragment import Fragment, Reference
 from isamap.mapping.fragments.layout import whole_alignment
-from isamap.mapping.fragments.steps import Step
+from isamap.mapping.fragments.steps import Step, Store
 from isamap.mapping.fragments.unreachable import missing, not_stored
 from isamap.mapping.tiles.operand import dense_fragment
 
@@ -74,6 +74,14 @@ class Results:
                 raise bad(f"the result's register cannot be loaded: {why}")
         emitter.make_into(step, here, register)
 
+    def check_stored(self, here: Position) -> None:
+        """Look whether something takes a result to its buffer, before a block of them is made.
+
+        ScheduleError if nothing does.
+        """
+        if self.finished.kept and self.at.store(here.partial(self.at.tile)) is None:
+            self._staged_store()
+
     def places(self, position: Position) -> Iterator[Place]:
         """Yield where a block's results go, and their type."""
         if self.finished.kept:
@@ -114,13 +122,18 @@ class Results:
         if store is not None:
             emitter.store(store, here, register, self.at.output, self.past)
             return
-        target = self.statement.target
-        staged = self._stage_reference(target, register.shape)
-        store = self.context.producers.store(self._dense(), staged)
-        if store is None:
-            raise bad(not_stored(self.context.producers, self._dense(), staged))
+        store, staged = self._staged_store()
         emitter.store(store, here, register, staged)
-        emitter.nodes.append(self._stage_copy(here, target, self.at.output))
+        emitter.nodes.append(self._stage_copy(here, self.statement.target, self.at.output))
+
+    def _staged_store(self) -> tuple[Store, Reference]:
+        """Return what stores a whole fragment in a stage, and where that is."""
+        dense = self._dense()
+        staged = self._stage_reference(self.statement.target, dense.shape)
+        store = self.context.producers.store(dense, staged)
+        if store is None:
+            raise bad(not_stored(self.context.producers, dense, staged))
+        return store, staged
 
     def window(
         self, here: Position, partial: frozenset[str]

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -213,13 +214,23 @@ def test_a_goal_needs_the_mean_and_the_least_or_the_bandwidth() -> None:
         return measured(timing("isamap", 1.0), timing("a", value), least=0.95)
 
     assert goals.judged("gemm_f32", [ratio(1.2), ratio(1.0)], 1) == "1.08, least 0.97: met"
-    assert goals.judged("gemm_f32", [ratio(2.0), ratio(0.9)], 1) == "1.08, least 0.97: not met"
+    told = goals.judged("gemm_f32", [ratio(2.0), ratio(0.9)], 1)
+    assert told == "1.08, least 0.97: not met, least 0.90, the bound is 0.95"
     several = goals.judged("gemm_f32", [ratio(2.0), ratio(0.9)], 2)
     assert several == "1.4: not met, it takes 99% of the bound"
     assert goals.judged("dw_f32", [ratio(1.75)], 1) == "1.8: not met, it takes 98% of the bound"
     # Nothing could be 1.4 times as fast as the best peer.
     near = measured(timing("isamap", 1.0), timing("a", 1.0), least=0.8)
     assert goals.judged("gemm_f32", [near], 2) == "1.4: not met, the bound is 1.25"
+    # Of few columns, or of small squares, more is wanted.
+    few, square, other = (
+        replace(ratio(value), case=dict(zip("mnk", sizes, strict=True)))
+        for value, sizes in ((1.2, (900, 32, 900)), (1.1, (64, 64, 64)), (1.4, (900, 64, 900)))
+    )
+    assert [goals.is_small(r.case) for r in (few, square, other)] == [True, True, False]
+    told = goals.judged("gemm_bf16", [few, square, other], 1)
+    assert told.startswith("1.15, small 1.3, least 0.97: not met, small 1.15, the bound is 1.21")
+    assert goals.judged("gemm_bf16", [other], 1) == "1.15, least 0.97: met"
     # 0.95 s of 1 s is more than nine tenths of the bandwidth.
     assert goals.judged("softmax_f32", [ratio(1.0)], 1).endswith("of the bandwidth: met")
     assert goals.judged("dw_f32", [measured(timing("isamap", 1.0))], 1).endswith("compare with")

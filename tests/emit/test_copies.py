@@ -1,5 +1,6 @@
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import given
@@ -7,8 +8,8 @@ from hypothesis import strategies as st
 
 from isamap.ir.dtype import DTYPES
 from isamap.ir.index import Index, const, product, row_major, total, var
-from isamap.ir.nodes import Literal
-from isamap.lower.nodes import Copy, Loop
+from isamap.ir.nodes import Literal, Role
+from isamap.lower.nodes import Copy, Loop, Node
 from tests.emit.building import compiled, emitted
 from tests.emit.machines import kernel
 from tests.emit.samples import Sample, padded, sample
@@ -73,16 +74,37 @@ def reference(copy: Copy, x: np.ndarray, z: np.ndarray) -> np.ndarray:
     return z
 
 
-@examples(2)
-@given(copies())
-def test_a_copy_does_what_its_points_say(case: Case) -> None:
-    size = int(product(case.shape).evaluate({}))
-    length = int(case.sample.lowered.array("X").size.evaluate({}))
-    x = np.arange(100, 100 + length, dtype=np.int16)
-    z = -np.arange(1, 1 + size, dtype=np.int16)
-    expected = reference(case.copy, x, z)
-    compiled(case.sample)(x, z)
-    np.testing.assert_array_equal(z, expected)
+TOGETHER = 8
+"""Random copies that are compiled at once: a compiler takes longer to start than for a copy."""
+
+
+def together(cases: Sequence[Case]) -> Sample:
+    """Return one sample that does what some do, each with buffers of its own."""
+    buffers: list[tuple[str, Role, str, Sequence[Index]]] = []
+    body: list[Node] = []
+    for n, case in enumerate(cases):
+        own = case.sample.kernel.buffers
+        buffers += [(f"{b.name}{n}", b.role, b.dtype.name, b.shape) for b in own]
+        source = case.copy.source and f"{case.copy.source}{n}"
+        body.append(replace(case.copy, target=f"{case.copy.target}{n}", source=source))
+    return sample(kernel("together", buffers), tuple(body))
+
+
+@examples(0.4)
+@given(st.lists(copies(), min_size=1, max_size=TOGETHER))
+def test_a_copy_does_what_its_points_say(cases: list[Case]) -> None:
+    arrays: list[np.ndarray] = []
+    expected: list[np.ndarray] = []
+    for case in cases:
+        size = int(product(case.shape).evaluate({}))
+        length = int(case.sample.lowered.array("X").size.evaluate({}))
+        x = np.arange(100, 100 + length, dtype=np.int16)
+        z = -np.arange(1, 1 + size, dtype=np.int16)
+        arrays += [x, z]
+        expected += [x.copy(), reference(case.copy, x, z)]
+    compiled(together(cases))(*arrays)
+    for array, wanted in zip(arrays, expected, strict=True):
+        np.testing.assert_array_equal(array, wanted)
 
 
 def test_a_frame_of_padding() -> None:

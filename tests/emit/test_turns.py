@@ -18,7 +18,7 @@ from tests.conftest import Golden
 from tests.emit.building import compiled, emitted
 from tests.emit.machines import kernel
 from tests.emit.samples import sample
-from tests.emit.test_copies import Case, reference
+from tests.emit.test_copies import TOGETHER, Case, reference, together
 from tests.profiles import examples
 
 TYPES = {1: "s8", 2: "s16", 4: "s32", 8: "s64"}
@@ -70,19 +70,24 @@ def turned(draw: st.DrawFn) -> Case:
     return Case(sample(shapes, (copy,)), copy, shape)
 
 
-@examples(2)
-@given(turned())
-def test_a_turn_does_what_its_points_say(case: Case) -> None:
-    arrays = {a.name: a for a in case.sample.lowered.arrays}
-    made = turn_of(case.copy, arrays["X"].dtype.bytes)
-    assert ("isamap_turn" in emitted(case.sample).text) == (made is not None)
-    known = {"X": 1, "Z": 1} | {n: int(a.size.evaluate({})) for n, a in arrays.items()}
-    dtype = arrays["X"].dtype.numpy
-    x = np.random.default_rng(0).integers(-100, 100, known["X"]).astype(dtype)
-    z = np.random.default_rng(1).integers(-100, 100, known["Z"]).astype(dtype)
-    expected = reference(case.copy, x, z)
-    compiled(case.sample)(x, z)
-    np.testing.assert_array_equal(z, expected)
+@examples(0.4)
+@given(st.lists(turned(), min_size=1, max_size=TOGETHER))
+def test_a_turn_does_what_its_points_say(cases: list[Case]) -> None:
+    given_arrays: list[np.ndarray] = []
+    expected: list[np.ndarray] = []
+    for case in cases:
+        arrays = {a.name: a for a in case.sample.lowered.arrays}
+        made = turn_of(case.copy, arrays["X"].dtype.bytes)
+        assert ("isamap_turn" in emitted(case.sample).text) == (made is not None)
+        known = {"X": 1, "Z": 1} | {n: int(a.size.evaluate({})) for n, a in arrays.items()}
+        dtype = arrays["X"].dtype.numpy
+        x = np.random.default_rng(0).integers(-100, 100, known["X"]).astype(dtype)
+        z = np.random.default_rng(1).integers(-100, 100, known["Z"]).astype(dtype)
+        given_arrays += [x, z]
+        expected += [x.copy(), reference(case.copy, x, z)]
+    compiled(together(cases))(*given_arrays)
+    for array, wanted in zip(given_arrays, expected, strict=True):
+        np.testing.assert_array_equal(array, wanted)
 
 
 def turning(copy: Copy, size: int) -> tuple[int, int] | None:

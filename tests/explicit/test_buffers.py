@@ -87,8 +87,8 @@ def test_places_are_printed_and_what_is_computed_is_the_same() -> None:
 def test_a_search_goes_through_places(machine: str) -> None:
     kernel = product(40, 40, 40)
     if machine == "vta":
-        text = """kernel mm { in A : s8[40, 40]  in B : s8[40, 40]  local C : s32[40, 40]
-          out Y : s8[40, 40]
+        text = """kernel mm { in A : s8[20, 40]  in B : s8[40, 20]  local C : s32[20, 20]
+          out Y : s8[20, 20]
           C[i, j] += s32(A[i, k]) * s32(B[k, j])
           Y[i, j] = s8(C[i, j]) }"""
         (kernel,) = parse_module(text).kernels

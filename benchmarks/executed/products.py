@@ -141,10 +141,11 @@ def _product(machine: Accelerator, types: str, depth: int) -> Product | None:
     block = block_of(shape, own.levels)
     rows, columns = (block[v] * shape.tile[v] for v in ("i", "j"))
     written = parse_schedule(Source("product.schedule", schedule_text(result)))
-    # What constants are made into ahead is as large as they are: the rules see to it.
+    # What constants are made into ahead, and what else there is besides, is as large as the product
+    # is: the rules see to it.
     multiplies = result.statements[number].name
-    only = tuple(s for s in written.statements if s.name.text == multiplies)
-    schedule = replace(written, statements=only)
+    own_text = next(s for s in written.statements if s.name.text == multiplies)
+    schedule = replace(written, statements=(replace(own_text, along=None),))
     name = own.mapping.matching.needle.name
     depth_of_call = shape.tile["k"]
     found = Product(types, rows, columns, name, result.mapped, number, schedule, depth_of_call)

@@ -15,6 +15,7 @@ from isamap.hw.tools import find_tool
 from isamap.pipeline.options import Options
 from isamap.pipeline.report import make_report
 from isamap.pipeline.result import Report
+from isamap.targets.test import check_target
 from isamap.text.load import parse_module
 
 RUNNER = find_tool("bochs-x86_64")
@@ -204,3 +205,36 @@ def test_of_rows_that_become_one_vector_the_wrong_half_is_told(tmp_path: Path) -
     )
     assert done.return_value == 4
     assert "bochs-x86_64 is known to compute rows_bf16_of_f32 wrongly: of two" in done.output
+
+
+ANYWHERE = Path(__file__).parents[2] / "examples" / "machines" / "avx512_anywhere.yaml"
+
+
+@pytest.mark.skipif("avx512f" in cpu_features(), reason="this CPU computes with AVX-512 itself")
+def test_instructions_that_this_cpu_lacks_do_what_they_say() -> None:
+    machine = load_hardware(str(ANYWHERE), trust=True)
+    tested = check_target(machine, 100)
+    assert [(f.name, f.text) for f in tested.findings if f.status != "right"] == []
+    assert len(tested.findings) == len(load_hardware("x86_avx512").entries)
+
+
+@pytest.mark.parametrize(
+    ("types", "instruction"),
+    [
+        (("u8", "s8", "s32"), "vpdpbusd"),
+        (("bf16", "bf16", "f32"), "vdpbf16ps"),
+        (("f64", "f64", "f64"), "vfmadd_f64"),
+    ],
+)
+@pytest.mark.skipif("avx512f" in cpu_features(), reason="this CPU computes with AVX-512 itself")
+def test_products_of_instructions_that_this_cpu_lacks(
+    types: tuple[str, str, str], instruction: str
+) -> None:
+    a, b, c = types
+    (kernel,) = parse_module(GEMM.format(a=a, b=b, c=c, k=71), "product.ir").kernels
+    machine = load_hardware(str(ANYWHERE), trust=True)
+    report = make_report(kernel, machine, Options(prove=False, instruction=instruction))
+    assert report.fault is None, report.fault
+    assert report.execution.way == "program"
+    assert report.check is not None
+    assert report.check.ok, report.check

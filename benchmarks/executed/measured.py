@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from executed.minimum import Fewest, fewest
-from executed.products import Product, mapped, products
+from executed.products import Product, of_block, products
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.pipeline.result import Result
@@ -54,7 +54,7 @@ def _measured(machine: Accelerator, product: Product) -> Measured:
         return Measured(product, None, least, None, None)
     shape = (product.rows, product.columns)
     depths = product.depths
-    results = [mapped(machine, product.types, *shape, depth, product.schedule) for depth in depths]
+    results = [of_block(machine, product, depth) for depth in depths]
     source = results[0].source
     told = spills(source, machine) if source is not None else None
     counts = [_count(machine, result) for result in results]

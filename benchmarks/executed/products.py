@@ -103,6 +103,20 @@ def mapped(
     return map_kernel(kernel, machine, Options(prove=False, rewrite=_REWRITE, schedule=schedule))
 
 
+def of_block(machine: Accelerator, product: Product, depth: int) -> Result:
+    """Map the block of a product alone, as the large product is.
+
+    IsamapError if that cannot be done.
+    """
+    sizes = product.types, product.rows, product.columns, depth
+    schedule = product.schedule
+    if schedule.rewritings:
+        # The ways in which a rule applies have other numbers where other extents are alike.
+        ruled = parse_schedule(Source("block.schedule", schedule_text(mapped(machine, *sizes))))
+        schedule = replace(schedule, rewritings=ruled.rewritings)
+    return mapped(machine, *sizes, schedule)
+
+
 def largest(result: Result) -> int:
     """Return the number of the statement that has most iterations of those of each call."""
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product as cartesian
 from math import prod
 
 from isamap.diagnostics import IsamapError, Source
 from isamap.hw.accelerator import Accelerator
 from isamap.ir.nodes import Kernel
+from isamap.ir.printer import print_statement
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.result import Result
@@ -16,7 +18,7 @@ from isamap.rewrite.partial import NAME as SPLIT
 from isamap.rewrite.rules import NAMES, UNMAPPED
 from isamap.schedule.reader import parse_schedule
 from isamap.schedule.shape import block_of, read_shape
-from isamap.schedule.written import WrittenEarly, WrittenSchedule
+from isamap.schedule.written import Word, WrittenEarly, WrittenSchedule
 from isamap.text.load import parse_module
 
 TYPES = {
@@ -42,6 +44,9 @@ ROUNDS = 16
 
 _LARGE = (480, 480)
 """Rows and columns of the product for which the machine's register block is chosen."""
+
+WAYS = 8
+"""Ways in which a rule applies to a product, at most."""
 
 _REWRITE = tuple(name for name in NAMES if name not in UNMAPPED | {SPLIT})
 """Rules after which a product is one: both factors are constants, of which the others would have
@@ -104,17 +109,40 @@ def mapped(
 
 
 def of_block(machine: Accelerator, product: Product, depth: int) -> Result:
-    """Map the block of a product alone, as the large product is.
+    """Map the block of a product alone, rewritten as the large product is.
 
     IsamapError if that cannot be done.
     """
-    sizes = product.types, product.rows, product.columns, depth
-    schedule = product.schedule
-    if schedule.rewritings:
-        # The ways in which a rule applies have other numbers where other extents are alike.
-        ruled = parse_schedule(Source("block.schedule", schedule_text(mapped(machine, *sizes))))
-        schedule = replace(schedule, rewritings=ruled.rewritings)
-    return mapped(machine, *sizes, schedule)
+    fault: IsamapError | None = None
+    for schedule in _renumbered(product.schedule):
+        try:
+            found = mapped(machine, product.types, product.rows, product.columns, depth, schedule)
+        except IsamapError as error:
+            fault = fault or error
+            continue
+        if _multiplying(found.mapped, largest(found)) == _multiplying(
+            product.kernel, product.statement
+        ):
+            return found
+    assert fault is not None, "what is not rewritten multiplies alike"
+    raise fault
+
+
+def _renumbered(schedule: WrittenSchedule) -> Iterator[WrittenSchedule]:
+    """Yield a schedule with all numbers of the ways in which its rules apply.
+
+    They are other ones where other extents are alike.
+    """
+    for ways in cartesian(range(1, WAYS + 1), repeat=len(schedule.rewritings)):
+        numbered = (
+            replace(own, way=Word(str(way), own.rule.span))
+            for own, way in zip(schedule.rewritings, ways, strict=True)
+        )
+        yield replace(schedule, rewritings=tuple(numbered))
+
+
+def _multiplying(kernel: Kernel, statement: int) -> str:
+    return print_statement(kernel.statements[statement])
 
 
 def largest(result: Result) -> int:

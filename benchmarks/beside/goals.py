@@ -76,7 +76,10 @@ def judged(family: str, records: Sequence[Record], threads: int) -> str:
     worst = min(compared, key=lambda r: r.ratio or 0.0)
     if least is not None and (lowest := worst.ratio or 0.0) < least:
         missed.append(_missed(f"least {lowest:.2f}", [worst], lowest, least))
-    return f"{text}: " + ("not met" + "; ".join(missed) if missed else "met")
+    if not missed:
+        return f"{text}: met"
+    why = "; ".join(filter(None, missed))
+    return f"{text}: not met" + (f", {why}" if why else "")
 
 
 def is_small(case: Case) -> bool:
@@ -92,9 +95,11 @@ def _mean(records: Sequence[Record]) -> float | None:
 def _missed(what: str, records: Sequence[Record], reached: float, wanted: float) -> str:
     """Return what a missed goal would take: of the bound, as long as all do."""
     room = geometric_mean(r.room for r in records if r.room)
-    start = f", {what}" if what else ""
-    if room is None:
-        return start
-    if room < wanted:
-        return f"{start}, the bound is {room:.2f}"
-    return f"{start}, it takes {wanted / room:.0%} of the bound"
+    told = [what] if what else []
+    if room is not None:
+        told.append(
+            f"the bound is {room:.2f}"
+            if room < wanted
+            else f"it takes {wanted / room:.0%} of the bound"
+        )
+    return ", ".join(told)

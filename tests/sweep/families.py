@@ -75,18 +75,72 @@ def _convolution(stride: int, pad: int, a: str, b: str, c: str) -> Callable[[Siz
     return text
 
 
-def _depthwise(stride: int, pad: int) -> Callable[[Sizes], str]:
+def _depthwise(
+    stride: int, pad: int, a: str = "f32", b: str = "f32", c: str = "f32"
+) -> Callable[[Sizes], str]:
+    cast = "" if a == c else c
+
     def text(sizes: Sizes) -> str:
         height, rows = _window("H", "R", stride, pad, sizes)
         width, columns = _window("W", "S", stride, pad, sizes)
         return f"""kernel depthwise({_extents(sizes)}) {{
-          in X : f32[{height}, {width}, C] pad 0
-          const F : f32[R, S, C]
-          out Y : f32[H, W, C]
-          Y[h, w, c] += X[{rows}, {columns}, c] * F[r, s, c]
+          in X : {a}[{height}, {width}, C] pad 0
+          const F : {b}[R, S, C]
+          out Y : {c}[H, W, C]
+          Y[h, w, c] += {cast}(X[{rows}, {columns}, c]) * {cast}(F[r, s, c])
         }}"""
 
     return text
+
+
+def _separable(sizes: Sizes) -> str:
+    height, rows = _window("H", "R", 1, 1, sizes)
+    width, columns = _window("W", "S", 1, 1, sizes)
+    return f"""kernel separable({_extents(sizes)}) {{
+      in X : f32[{height}, {width}, C] pad 0
+      const F : f32[R, S, C]
+      const G : f32[C, K]
+      local T : f32[H, W, C]
+      local U : f32[H, W, K]
+      out Y : f32[H, W, K]
+      T[h, w, c] += X[{rows}, {columns}, c] * F[r, s, c]
+      U[h, w, k] += max(T[h, w, c], 0) * G[c, k]
+      Y[h, w, k] = max(U[h, w, k], 0)
+    }}"""
+
+
+def _requantised(sizes: Sizes) -> str:
+    height, rows = _window("H", "R", 1, 1, sizes)
+    width, columns = _window("W", "S", 1, 1, sizes)
+    return f"""kernel requantised({_extents(sizes)}) {{
+      in X : u8[{height}, {width}, C] pad 0
+      const F : s8[R, S, C, K]
+      const A : f32[K]
+      local T : s32[H, W, K]
+      out Y : u8[H, W, K]
+      T[h, w, k] += s32(X[{rows}, {columns}, c]) * s32(F[r, s, c, k])
+      Y[h, w, k] = sat[u8](f32(T[h, w, k]) * A[k] * 0.0001 + 100.0)
+    }}"""
+
+
+def _rounded(sizes: Sizes) -> str:
+    return f"""kernel rounded({_extents(sizes)}) {{
+      in A : bf16[M, K]
+      const B : bf16[K, N]
+      local T : f32[M, N]
+      out C : bf16[M, N]
+      T[m, n] += f32(A[m, k]) * f32(B[k, n])
+      C[m, n] = bf16(T[m, n])
+    }}"""
+
+
+def _distributed(sizes: Sizes) -> str:
+    return f"""kernel distributed({_extents(sizes)}) permit distribute {{
+      in X : f32[H, W, C] pad 0
+      const F : f32[3, 3, C, K]
+      out Y : f32[H, W, K]
+      Y[h, w, k] += X[h + r - 1, w + s - 1, c] * F[r, s, c, k]
+    }}"""
 
 
 def _pointwise(sizes: Sizes) -> str:
@@ -169,6 +223,12 @@ FAMILIES = (
     Family("convolution_bf16_stride_3", _convolution(3, 0, "bf16", "bf16", "f32"), _IMAGE, _WINDOW),
     Family("depthwise", _depthwise(1, 1), _PLANES, _WINDOW),
     Family("depthwise_stride_2", _depthwise(2, 1), _PLANES, _WINDOW),
+    Family("depthwise_bf16", _depthwise(1, 1, "bf16", "bf16"), _PLANES, _WINDOW),
+    Family("depthwise_u8s8", _depthwise(1, 1, "u8", "s8", "s32"), _PLANES, _WINDOW),
+    Family("separable", _separable, {**_PLANES, "K": 17}, _WINDOW),
+    Family("requantised", _requantised, _IMAGE, _WINDOW),
+    Family("rounded", _rounded, _GEMM),
+    Family("distributed", _distributed, {"H": 6, "W": 9, "C": 18, "K": 17}, {"H": 20, "W": 20}),
     Family("pointwise", _pointwise, {"H": 5, "W": 7, "C": 18, "K": 35}),
     Family("softmax", _softmax, {"R": 9, "C": 37}),
     Family("layer_norm", _layer_norm, {"T": 9, "C": 37}),

@@ -20,7 +20,7 @@
           | "within" STATEMENT ["by" NAME ("+" NAME)*]
           | "along" STATEMENT
     ORDER: "abreast" | "following" | "once" | "again"
-    level: VARIABLE "/" INT ["parallel"] ["overlap"]
+    level: VARIABLE "/" INT (["parallel"] ["overlap"] | "overlap" "parallel")
     early: ACCESS ["as" NAME] [(INT | "next") "of" VARIABLE]
     AXIS: NAME ("*" NAME)*
     forms: EXPR | "[" EXPR ("," EXPR)* "]"
@@ -291,6 +291,7 @@ class _Reader(Tokens):
         self._expect("/", "a loop is a variable and a step: m/32")
         step, parallel, word = self._number("a step"), self._skip("parallel"), self._next
         overlap = Word(word.text, self._span(word)) if self._skip("overlap") else None
+        parallel = parallel or self._skip("parallel")  # in either order
         return WrittenLevel(name, step, parallel, overlap)
 
     def _loaded(self) -> WrittenLoads:
@@ -304,9 +305,12 @@ class _Reader(Tokens):
         if self._next.text not in KINDS:
             raise self._stop(f"one of {', '.join(KINDS)}")
         how = self._name("a treatment")
-        inside = self._number("a number of loops") if self._skip("inside") else None
+        inside = self._inside()
         pitch = self._number("a number of elements") if self._skip("pitch") else None
-        return WrittenOperand(what, operand, how, inside, pitch)
+        return WrittenOperand(what, operand, how, inside or self._inside(), pitch)
+
+    def _inside(self) -> Word | None:
+        return self._number("a number of loops") if self._skip("inside") else None
 
     def _early(self) -> WrittenEarly:
         what = self._expression("a buffer or an access", before_ahead=True)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from isamap.diagnostics import Diagnostic, ScheduleError, Source
 from isamap.schedule.reader import parse_schedule
-from isamap.schedule.written import CLAUSES, WrittenSchedule
+from isamap.schedule.written import CLAUSES, WrittenSchedule, WrittenStatement
 from tests.profiles import examples
 
 FULL = """\
@@ -94,6 +94,20 @@ def test_everything_that_may_be_said_is_read() -> None:
     assert [word.text for word in first.results] == ["uncached", "later"]
     assert (second.name.text, second.within and second.within.text) == ("tile", "D#2")
     assert (third.along and third.along.text, third.loops) == ("D#2", None)
+
+
+def test_words_after_a_loop_or_an_operand_come_in_any_order() -> None:
+    def statement(text: str) -> WrittenStatement:
+        source = Source("x.schedule", f"schedule mm {{ C {{ {text} }} }}")
+        return parse_schedule(source).statements[0]
+
+    (one,) = statement("loops m/4 overlap parallel").loops or ()
+    assert one.parallel
+    assert one.overlap is not None
+    (own,) = statement("operands A padded pitch 80 inside 2").operands or ()
+    assert (own.inside and own.inside.number, own.pitch and own.pitch.number) == (2, 80)
+    (own,) = statement("operands A padded inside 2 pitch 80").operands or ()
+    assert (own.inside and own.inside.number, own.pitch and own.pitch.number) == (2, 80)
 
 
 def test_comments_and_line_ends_say_nothing() -> None:

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from beside.report import put
 from executed.measured import Measured, measure, profile, shortly
+from executed.products import TYPES
 
 from isamap.hw.accelerator import Accelerator
 from isamap.hw.load import load_hardware, shipped_names
@@ -60,7 +61,7 @@ def _arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", metavar="HW", help="descriptions, not all that ship")
-    parser.add_argument("--types", help="one product only, as in 's8 to s32'")
+    parser.add_argument("--types", choices=TYPES, help="one product only, as in 's8 to s32'")
     parser.add_argument("--trust", action="store_true", help="compile and run what is described")
     parser.add_argument("--profile", action="store_true", help="print inner loops that are long")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table into FILE")

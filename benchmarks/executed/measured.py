@@ -41,11 +41,7 @@ class Measured:
 
 def measure(machine: Accelerator, only: str | None = None) -> list[Measured]:
     """Count the instructions of each product of a machine, or of those of the types ``only``."""
-    found = []
-    for product in products(machine):
-        if only in (None, product.types):
-            found.append(_measured(machine, product))
-    return found
+    return [_measured(machine, product) for product in products(machine, only)]
 
 
 def _measured(machine: Accelerator, product: Product) -> Measured:

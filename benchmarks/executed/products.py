@@ -155,13 +155,14 @@ def largest(result: Result) -> int:
     return max((n for n, s in enumerate(result.statements) if not s.ahead), key=iterations)
 
 
-def products(machine: Accelerator) -> Iterator[Product]:
-    """Yield the block of each product that an instruction with several elements computes.
+def products(machine: Accelerator, only: str | None = None) -> Iterator[Product]:
+    """Yield the block of each product, or of that of some types ``only``, that an instruction with
+    several elements computes.
 
     Of an instruction that takes much of the depth at once, the product is as deep as what is
     counted: the best block depends on how often its results are stored.
     """
-    for types in TYPES:
+    for types in TYPES if only is None else (only,):
         found = _product(machine, types, DEPTHS[0])
         if found is not None and found.depths[0] > DEPTHS[0]:
             found = _product(machine, types, found.depths[0])

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from executed.minimum import Fewest, fewest
-from executed.products import Product, of_block, products
+from executed.products import Product, of_blocks, products
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.pipeline.result import Result
@@ -48,15 +48,14 @@ def _measured(machine: Accelerator, product: Product) -> Measured:
     least = fewest(machine, product.kernel, product.statement, product.instruction)
     if way_to_count(machine) is None:
         return Measured(product, None, least, None, None)
-    shape = (product.rows, product.columns)
-    depths = product.depths
-    results = [of_block(machine, product, depth) for depth in depths]
+    blocks, results = of_blocks(machine, product)
     source = results[0].source
     told = spills(source, machine) if source is not None else None
     counts = [_count(machine, result) for result in results]
     first, last = counts[0], counts[-1]
     told = on_stack(last, machine) if told is None else told
-    work = shape[0] * shape[1] * (depths[-1] - depths[0])
+    begun, ended = product.depths
+    work = blocks * product.rows * product.columns * (ended - begun)
     executed = (last.instructions - first.instructions) / work
     return Measured(product, executed, least, told, last)
 

@@ -45,6 +45,9 @@ ROUNDS = 16
 _LARGE = (480, 480)
 """Rows and columns of the product for which the machine's register block is chosen."""
 
+SIDES = (1, 4, 8)
+"""Blocks side by side, and below each other, that are tried."""
+
 WAYS = 8
 """Ways in which a rule applies to a product, at most."""
 
@@ -108,24 +111,40 @@ def mapped(
     return map_kernel(kernel, machine, Options(prove=False, rewrite=_REWRITE, schedule=schedule))
 
 
-def of_block(machine: Accelerator, product: Product, depth: int) -> Result:
-    """Map the block of a product alone, rewritten as the large product is.
+def of_blocks(machine: Accelerator, product: Product) -> tuple[int, tuple[Result, Result]]:
+    """Map the block of a product alone, in both depths, rewritten as the large product is.
 
-    IsamapError if that cannot be done.
+    A rule that pays where what it makes is used by many may have nothing to do in a block: then
+    there are several, and their number comes first.  IsamapError if that does not help.
     """
     fault: IsamapError | None = None
-    for schedule in _renumbered(product.schedule):
-        try:
-            found = mapped(machine, product.types, product.rows, product.columns, depth, schedule)
-        except IsamapError as error:
-            fault = fault or error
-            continue
-        if _multiplying(found.mapped, largest(found)) == _multiplying(
-            product.kernel, product.statement
-        ):
-            return found
+    for side in SIDES:
+        for schedule in _renumbered(product.schedule):
+            try:
+                first, last = (
+                    mapped(
+                        machine,
+                        product.types,
+                        side * product.rows,
+                        side * product.columns,
+                        depth,
+                        schedule,
+                    )
+                    for depth in product.depths
+                )
+            except IsamapError as error:
+                fault = fault or error
+                continue
+            if all(_multiplies_like(found, product) for found in (first, last)):
+                return side * side, (first, last)
     assert fault is not None, "what is not rewritten multiplies alike"
     raise fault
+
+
+def _multiplies_like(found: Result, product: Product) -> bool:
+    """Return whether what is done most often in both is the same but for its extents."""
+    own = found.mapped.statements[largest(found)]
+    return print_statement(own) == print_statement(product.kernel.statements[product.statement])
 
 
 def _renumbered(schedule: WrittenSchedule) -> Iterator[WrittenSchedule]:
@@ -139,10 +158,6 @@ def _renumbered(schedule: WrittenSchedule) -> Iterator[WrittenSchedule]:
             for own, way in zip(schedule.rewritings, ways, strict=True)
         )
         yield replace(schedule, rewritings=tuple(numbered))
-
-
-def _multiplying(kernel: Kernel, statement: int) -> str:
-    return print_statement(kernel.statements[statement])
 
 
 def largest(result: Result) -> int:

@@ -6,6 +6,7 @@ gemm16.  Each is one cold process, ``isamap map EXAMPLE --hw HW --json``, as a u
 
     python examples/check_examples.py                       # all of them
     python examples/check_examples.py 'resnet50/*' --jobs 2
+    python examples/check_examples.py --most 300            # what the interpreter computes quickly
 """
 
 import argparse
@@ -18,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
+from math import inf
 from pathlib import Path
 
 from isamap.hw.load import load_hardware
@@ -136,8 +138,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("patterns", nargs="*", default=["*"], help="names such as 'resnet50/*'")
     parser.add_argument("--jobs", type=int, default=1, help="examples at a time (times suffer)")
+    text = "only examples of so many million multiply-adds at most"
+    parser.add_argument("--most", type=float, default=inf, metavar="M", help=text)
     arguments = parser.parse_args()
-    examples = [e for e in all_examples() if any(fnmatch(e.name, p) for p in arguments.patterns)]
+    examples = [
+        e
+        for e in all_examples()
+        if any(fnmatch(e.name, p) for p in arguments.patterns) and e.macs <= 1e6 * arguments.most
+    ]
     native = host()
     work = [(e, native) for e in examples] + [(e, SIMULATED) for e in smallest(examples)]
     outcomes = []

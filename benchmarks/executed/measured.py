@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from executed.minimum import Fewest, fewest
-from executed.products import Product, of_blocks, products
+from executed.products import Product, of_blocks, of_many, products
 from isamap.hw.accelerator import Accelerator
 from isamap.interp.inputs import random_inputs
 from isamap.pipeline.result import Result
@@ -45,7 +45,7 @@ def measure(machine: Accelerator, only: str | None = None) -> list[Measured]:
 
 
 def _measured(machine: Accelerator, product: Product) -> Measured:
-    least = fewest(machine, product.kernel, product.statement, product.instruction)
+    least = fewest(machine, *of_many(machine, product), product.instruction)
     if way_to_count(machine) is None:
         return Measured(product, None, least, None, None)
     blocks, results = of_blocks(machine, product)

@@ -1,6 +1,7 @@
 """Micro-kernels of packed matrix products: a register block of each type that is multiplied."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product as cartesian
 from math import prod
@@ -41,6 +42,9 @@ DEPTHS = (256, 512)
 
 ROUNDS = 16
 """Calls of the shorter inner loop at least: code that has several of them in a round has rounds."""
+
+MANY = 7680
+"""Rows and columns that are multiples of all blocks."""
 
 _LARGE = (480, 480)
 """Rows and columns of the product for which the machine's register block is chosen."""
@@ -139,6 +143,20 @@ def of_blocks(machine: Accelerator, product: Product) -> tuple[int, tuple[Result
                 return side * side, (first, last)
     assert fault is not None, "what is not rewritten multiplies alike"
     raise fault
+
+
+def of_many(machine: Accelerator, product: Product) -> tuple[Kernel, int]:
+    """Return the kernel of a product whose extents all blocks divide, rewritten as the large
+    product is, and the number of its statement that multiplies."""
+    sizes = product.types, MANY, MANY, DEPTHS[0]
+    if not product.schedule.rewritings:
+        return parse_module(product_text(*sizes)).kernels[0], 0
+    for schedule in _renumbered(replace(product.schedule, statements=())):
+        with suppress(IsamapError):
+            found = mapped(machine, *sizes, schedule)
+            if _multiplies_like(found, product):
+                return found.mapped, largest(found)
+    raise AssertionError("what pays in a product pays in a larger one")
 
 
 def _multiplies_like(found: Result, product: Product) -> bool:

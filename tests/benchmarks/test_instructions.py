@@ -101,6 +101,29 @@ def test_a_product_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("fmla" in line for line in measured.profile(one.deep))
 
 
+@pytest.mark.parametrize(
+    ("name", "types", "instruction"),
+    [
+        (
+            "power_mma",
+            "s8 to s32",
+            "xvi8ger4pp",
+        ),  # takes bytes without a sign beside those with one
+        ("arm_mve", "f16 to f32", "v_mac_all_f32"),  # what is converted pays in several blocks only
+    ],
+)
+def test_products_are_counted_as_they_are_rewritten(
+    name: str, types: str, instruction: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = load_hardware(name)
+    if missing := runnable(machine):
+        pytest.skip(f"{missing}: {remedy(machine)}")
+    (one,) = module("executed.measured", monkeypatch).measure(machine, types)
+    assert one.product.instruction == instruction
+    assert one.product.schedule.rewritings
+    assert one.good, (one.ratio, one.spilled)
+
+
 def test_every_target_is_in_the_table() -> None:
     for name in shipped_names():
         if load_hardware(name).toolchain is not None:

@@ -8,7 +8,6 @@ those between take as long as the ones before them.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm, prod
-from typing import TypeAlias
 
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.index import Index
@@ -69,17 +68,13 @@ def queued_cycles(
     return queues.end
 
 
-Place: TypeAlias = tuple[str, int, int]
-"""A storage, a register's or an array's name, the first row and the first after it."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What is always the same of a call: its units, the cycles for which it occupies one of each,
     those that others share with it, and its operands that something may have to wait for.
 
-    Operands are registers or windows of arrays, or where one is that is always there; each is read,
-    written or both, and needed so many cycles after the call begins.
+    Operands are registers or windows of arrays; each is read, written or both, and needed so many
+    cycles after the call begins.
     """
 
     taken: tuple[tuple[tuple[int, ...], float], ...]
@@ -87,7 +82,11 @@ class _Known:
     on_host: bool
     latency: float
     gates: tuple[str, ...]
-    operands: tuple[tuple[Register | Window | Place, bool, bool, float], ...]
+    operands: tuple[tuple[Register | Window, bool, bool, float], ...]
+
+
+Place = tuple[str, int, int]
+"""A storage, a register's or an array's name, the first row and the first after it."""
 
 
 class _Queues:
@@ -224,22 +223,15 @@ class _Queues:
             self.times.reach(self.host, self.end)
         start = self._issue()
         for units, _ in known.taken:
-            free = all_[units[0]] if len(units) == 1 else min(all_[unit] for unit in units)
-            start = max(start, free)
+            start = max(start, min(all_[unit] for unit in units))
         for unit in known.gates:
             start = max(start, self._gate(unit))
-        touched = [
-            (own if isinstance(own, tuple) else self._place(own), r, w, late)
-            for own, r, w, late in known.operands
-        ]
+        touched = [(self._place(own), r, w, late) for own, r, w, late in known.operands]
         for place, _, written, late in touched:
             for ready, needed in self._overlapping(place):
-                start = max(start, all_[ready] - late)
-                if written:
-                    start = max(start, all_[needed] - late)
-            if place[0] in self.before:
-                ready_before, needed_before = self.before[place[0]]
-                start = max(start, ready_before, needed_before if written else 0.0)
+                start = max(start, all_[ready] - late, all_[needed] - late if written else 0.0)
+            ready_before, needed_before = self.before.get(place[0], (0.0, 0.0))
+            start = max(start, ready_before, needed_before if written else 0.0)
         start = self.times.lend(known.lent, start) if known.lent else start
         done, longest = start + known.latency, start
         for units, cycles in known.taken:
@@ -250,13 +242,13 @@ class _Queues:
         for place, read, written, late in touched:
             ready, needed = self.places[place]
             if read:
-                all_[needed] = max(all_[needed], longest, start + late)
+                self.times.reach(needed, max(longest, start + late))
             if written:
                 all_[ready] = done
             if place[0] in self.arrays:
                 self.times.reach(self.arrays[place[0]][0], done if written else 0.0)
                 self.times.reach(self.arrays[place[0]][1], longest if read else 0.0)
-        all_[0] = max(all_[0], done, longest)
+        self.times.reach(0, max(done, longest))
 
     def _issue(self) -> float:
         """Return when the next instruction is issued, and have the one after it be so later."""
@@ -311,15 +303,13 @@ class _Queues:
             else:
                 taken.append((self.times.unit(unit), each))
                 gates.append(unit)
-        operands: list[tuple[Register | Window | Place, bool, bool, float]] = []
+        operands: list[tuple[Register | Window, bool, bool, float]] = []
         for name, place in call.operands:
             role = entry.instruction.operand(name).role
             watched = isinstance(place, Window) and place.buffer in self.watched
             if isinstance(place, Register) or (isinstance(place, Window) and watched):
                 late = 0.0 if role == "out" else float(entry.latency - entry.after(name))
-                fixed = isinstance(place, Register) and place.places == 1
-                where = self._place(place) if fixed else place
-                operands.append((where, role != "out", role in ("out", "inout"), late))
+                operands.append((place, role != "out", role in ("out", "inout"), late))
         own = _Known(
             tuple(taken),
             lent,

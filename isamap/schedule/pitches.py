@@ -8,8 +8,8 @@ ALIASED = 4
 """Lines: rows whose distance and the cache's way have so many in common fall into few sets."""
 
 PAGE = 4096
-"""Bytes: rows that are as far apart lie in the same sets of a first cache, and in pages of their
-own; further apart they only take more memory."""
+"""Elements, of a byte or more: rows that are as far apart lie in pages of their own; further apart
+they only take more memory."""
 
 
 def furthest(length: int) -> int:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 
 from isamap.diagnostics import Collector, HardwareError, Source, Span, fail
@@ -56,11 +57,26 @@ def load_hardware(name_or_path: str, trust: bool = False, instructions: bool = T
     source, folder = _open(best_shipped() if name == "native" else name)
     files = _chain(source, folder)
     parameters = settle([file.root for file in files], given)
+    places = tuple((file.source, file.folder) for file in files)
+    return _read(places, parameters, trust or folder is None, instructions)
+
+
+@lru_cache(maxsize=32)
+def _read(
+    places: tuple[tuple[Source, Path | None], ...],
+    parameters: tuple[Parameter, ...],
+    trusted: bool,
+    instructions: bool,
+) -> Accelerator:
+    """Return a machine of texts, each with the folder it lies in: what was read stays as it is, so
+    it is read once.
+    """
     values = {parameter.name: parameter.value for parameter in parameters}
     chain = tuple(
-        replace(read_document(file.source, file.root, values), folder=file.folder) for file in files
+        replace(read_document(source, read_nodes(source), values), folder=folder)
+        for source, folder in places
     )
-    return _build(chain, parameters, folder, trust or folder is None, instructions)
+    return _build(chain, parameters, places[0][1], trusted, instructions)
 
 
 def files_read(name_or_path: str) -> tuple[Path, ...]:

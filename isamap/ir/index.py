@@ -7,20 +7,31 @@ is equality of polynomials; ``(a + b)*2 == 2*b + 2*a``.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, TypeAlias
 
 from isamap.ir.hashed import Hashed
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
-    """An iteration variable, a symbolic extent or a loop counter."""
+class Name(str):
+    """An iteration variable, a symbolic extent or a loop counter.
+
+    It is a text, for that is hashed and compared most quickly; ``name`` is a plain one.
+    """
+
+    __slots__ = ("name",)
+    __match_args__ = ("name",)
 
     name: str
 
-    def __hash__(self) -> int:
-        return hash(self.name)
+    def __new__(cls, name: str) -> "Name":
+        """Return what stands for ``name``."""
+        made = super().__new__(cls, name)
+        made.name = str(name)
+        return made
+
+    def __repr__(self) -> str:
+        return f"Name(name={self.name!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +71,7 @@ class _Remembered(Hashed):
     _reads: tuple["Read", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Index(_Remembered):
     """A polynomial: sorted ``(monomial, coefficient)`` pairs without zeros; ``()`` is the
     constant's.
@@ -71,6 +82,9 @@ class Index(_Remembered):
 
     terms: tuple[tuple[Monomial, int], ...]
 
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        _set_terms(self, terms)
+
     def __hash__(self) -> int:
         try:
             return self._hash
@@ -79,8 +93,10 @@ class Index(_Remembered):
 
     # --- construction ---------------------------------------------------------------------------
     def __add__(self, other: "Index | int") -> "Index":
-        added = as_index(other).terms
-        return _from_pairs([*self.terms, *added]) if added else self
+        added = as_index(other)
+        if not self.terms:
+            return added
+        return _from_pairs([*self.terms, *added.terms]) if added.terms else self
 
     __radd__ = __add__
 
@@ -95,7 +111,9 @@ class Index(_Remembered):
 
     def __mul__(self, other: "Index | int") -> "Index":
         if isinstance(other, int):
-            return Index(tuple([(m, c * other) for m, c in self.terms])) if other else Index(())
+            if other == 1:
+                return self
+            return Index(tuple([(m, c * other) for m, c in self.terms])) if other else const(0)
         if (factor := other.constant) is not None:
             return self * factor
         pairs = [
@@ -138,9 +156,10 @@ class Index(_Remembered):
     @property
     def name(self) -> str | None:
         """The name, if this is just a name."""
-        match self.terms:
-            case (((Name(name),), 1),):
-                return name
+        if len(self.terms) == 1:
+            monomial, c = self.terms[0]
+            if c == 1 and len(monomial) == 1 and type(atom := monomial[0]) is Name:
+                return atom.name
         return None
 
     @property
@@ -204,6 +223,8 @@ class Index(_Remembered):
         """Return the expression with names replaced; names not in ``values`` stay."""
         if self.names.isdisjoint(values):
             return self
+        if (name := self.name) is not None:
+            return as_index(values[name])
         pairs: list[tuple[Monomial, int]] = []
         for monomial, c in self.terms:
             if len(monomial) == 1 and type(atom := monomial[0]) is Name:
@@ -285,6 +306,10 @@ class Index(_Remembered):
         return text
 
 
+# What the frozen class's own way of setting its field is, without the look for its name.
+_set_terms: Callable[[Index, tuple[tuple[Monomial, int], ...]], None] = vars(Index)["terms"].__set__
+
+
 def _names(terms: Iterable[tuple[Monomial, int]]) -> frozenset[str]:
     found: set[str] = set()
     for monomial, _ in terms:
@@ -314,11 +339,13 @@ def _reads(atoms: Iterable[Atom]) -> tuple[Read, ...]:
     return tuple(dict.fromkeys(found))
 
 
+@lru_cache(maxsize=1 << 14, typed=True)
 def const(value: int) -> Index:
     """Return a number."""
     return Index((((), value),)) if value else Index(())
 
 
+@lru_cache(maxsize=1 << 14, typed=True)
 def var(name: str) -> Index:
     """Return a variable, symbol or counter."""
     return Index((((Name(name),), 1),))
@@ -352,7 +379,7 @@ def ceil_div(value: Index | int, divisor: int) -> Index:
 def row_major(shape: Iterable[Index | int]) -> tuple[Index, ...]:
     """Return the pitch of each dimension, in elements, of a dense row-major array."""
     extents = list(shape)
-    pitches = [const(1)] if extents else []
+    pitches: list[Index] = [const(1)] if extents else []
     for extent in reversed(extents[1:]):
         pitches.append(pitches[-1] * extent)
     return tuple(reversed(pitches))

@@ -75,9 +75,10 @@ def arrange_written(
     if not all(found.mappings for found in enumerations):
         return arranged
     asked = asked_for(enumerations, options.instruction)
-    choice, said = Writer(mapped, hardware, enumerations, options.threads, symbols, asked).choice(
-        written, tell
+    writer = Writer(
+        mapped, hardware, enumerations, options.threads, symbols, asked, options.tune is not None
     )
+    choice, said = writer.choice(written, tell)
     return replace(arranged, choice=choice, said=said)
 
 
@@ -164,15 +165,21 @@ class Writer:
         threads: int,
         symbols: Mapping[str, int],
         asked: Asked | None = None,
+        others: bool = False,
     ) -> None:
-        """``asked`` are the instructions that options ask for; a text may ask for others."""
+        """``asked`` are the instructions that options ask for; a text may ask for others.
+
+        Mappings that a text does not ask for are only scheduled if ``others`` are wanted, too: as
+        the starts of a search.
+        """
         self._kernel = kernel
         self._hardware = hardware
         self._enumerations = enumerations
         self._judge = Judge(hardware, Producers(hardware), symbols, threads, asked or {})
         self._namer = Sequences(kernel, hardware).name
         self._names = statement_names(kernel)
-        self._tried: dict[int, tuple[Alternative, ...]] = {}
+        self._others = others
+        self._tried: dict[tuple[int, ...], tuple[Alternative, ...]] = {}
 
     def choice(self, written: WrittenSchedule, tell: Tell) -> tuple[Choice, tuple[str, ...]]:
         """Return the choice, and for each statement where its mapping is written, or ''."""
@@ -266,13 +273,12 @@ class Writer:
         ``ordered`` says how calls are.  Where all has room in another order only, that is left to
         be told of all statements together.
         """
-        found = self._enumerations[number]
-        if number not in self._tried:
-            self._tried[number] = self._alternatives(number, found)
-        tried = self._tried[number]
+        every = self._enumerations[number].mappings
         if block is None:
-            return self._best(number, tried, found.mappings, None), tried
-        mappings = wanted_mappings(block, found.mappings, self._namer)
+            tried = self._alternatives(number, every)
+            return self._best(number, tried, every, None), tried
+        mappings = wanted_mappings(block, every, self._namer)
+        tried = self._alternatives(number, every if self._others else mappings)
         base = self._best(number, tried, mappings, block)
         alone = bind_extents(statement_kernel(self._kernel, number))
         buffers = {buffer.name: buffer for buffer in alone.buffers}
@@ -326,22 +332,28 @@ class Writer:
         cycles = self._judge.estimate(lowered)
         return (*tried, Alternative(own.mapping, own, cycles, saved=saved))
 
-    def _alternatives(self, number: int, found: Enumeration) -> tuple[Alternative, ...]:
-        return alternatives(self._kernel, self._judge, number, found)
+    def _alternatives(
+        self, number: int, mappings: tuple[LegalMapping, ...]
+    ) -> tuple[Alternative, ...]:
+        """Return some mappings of a statement with their first schedules."""
+        known = (number, *map(id, mappings))  # those of the enumerations, which stay as they are
+        if known not in self._tried:
+            only = replace(self._enumerations[number], mappings=mappings)
+            self._tried[known] = alternatives(self._kernel, self._judge, number, only)
+        return self._tried[known]
 
     def _best(
         self,
         number: int,
         tried: Sequence[Alternative],
-        wanted: Sequence[LegalMapping],
+        wanted: tuple[LegalMapping, ...],
         block: WrittenStatement | None,
     ) -> StatementSchedule:
         """Return the best first schedule that there is for one of some mappings."""
         found = [a for a in tried if a.mapping in wanted]
         ordered = by_preference(found)
         if not ordered:
-            only = replace(self._enumerations[number], mappings=tuple(wanted))
-            found = list(self._alternatives(number, only))
+            found = list(self._alternatives(number, wanted))
             ordered = by_preference(found)
         if ordered:
             return ordered[0]

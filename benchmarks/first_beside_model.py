@@ -13,7 +13,7 @@ from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.choose import choose
 from isamap.mapping.find import enumerate_statement
-from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.produce import producers_of
 from isamap.mapping.needles.needles import needles
 from isamap.pipeline.source import load_hardware
 from isamap.schedule.space import space
@@ -68,7 +68,7 @@ def row(kernel: Kernel, hardware: Accelerator) -> list[str]:
     found = [enumerate_statement(bound, 0, needles(hardware))]
     choice = choose(kernel, hardware, found)
     mapped, begun = process_time() - begun, process_time()
-    choices = space(hardware, bound, choice.starts, Producers(hardware), like=choice.schedule)
+    choices = space(hardware, bound, choice.starts, producers_of(hardware), like=choice.schedule)
     suggested = choices.suggested
     tiled = process_time() - begun
     model = Model(kernel, hardware, choices, {})

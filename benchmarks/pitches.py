@@ -16,7 +16,7 @@ from isamap.interp.inputs import random_inputs
 from isamap.ir.nodes import Kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.lower import lower
-from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.produce import producers_of
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Options
 from isamap.pipeline.source import load_hardware
@@ -54,7 +54,7 @@ def main() -> None:
             continue
         dense = Schedule((replace(own, pitches=()),))
         bound = bind_extents(kernel)
-        code = [first.lowered, lower(kernel, hardware, dense, Producers(hardware))]
+        code = [first.lowered, lower(kernel, hardware, dense, producers_of(hardware))]
         sources = [emit_c(one, hardware, bound) for one in code]
         programs = [Loaded(build_shared(s, hardware), s) for s in sources]
         with Worker() as worker:

@@ -17,7 +17,7 @@ from isamap.hw.accelerator import Accelerator, Unit
 from isamap.ir.nodes import Kernel
 from isamap.mapping.compose.composed import Composed
 from isamap.mapping.find import enumerate_with
-from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.produce import producers_of
 from isamap.mapping.matching import Mapping
 from isamap.mapping.needles.needles import needles
 from isamap.mapping.tiles.shared import brought
@@ -43,7 +43,7 @@ def fewest(machine: Accelerator, kernel: Kernel, statement: int, instruction: st
     and k, and its extents are numbers.
     """
     counted = _by_length(machine)
-    producers, shared = Producers(counted), Shared()
+    producers, shared = producers_of(counted), Shared()
     buffers = {buffer.name: buffer for buffer in kernel.buffers}
     found: list[Fewest] = []
     for once in (True, False):

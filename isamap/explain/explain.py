@@ -23,7 +23,7 @@ from isamap.explain.verify import Bench, Candidate
 from isamap.hw.accelerator import Accelerator, Entry
 from isamap.ir.nodes import Kernel, Statement
 from isamap.ir.statements import statement_names
-from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.produce import producers_of
 from isamap.mapping.groups import Group, grouped
 from isamap.mapping.matching import Enumeration, Mapping, Needle
 from isamap.mapping.needles.needles import needles
@@ -55,7 +55,7 @@ def explain(
     ArgumentsError if the machine has no such instruction.
     """
     chosen = only_instruction(machine, instruction) if instruction else machine
-    bench = Bench(machine, Producers(machine), needles(machine))
+    bench = Bench(machine, producers_of(machine), needles(machine))
     few = not everything and not instruction
     return tuple(
         _Explainer(Looker(kernel, number, bench)).statement(name, chosen.entries, few, instruction)

@@ -19,7 +19,7 @@ from isamap.lower.next_round import with_next_round
 from isamap.lower.nodes import LoweredKernel
 from isamap.lower.refine import refined
 from isamap.lower.retiled import retiled
-from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.produce import Producers, producers_of
 from isamap.mapping.matching import Enumeration
 from isamap.schedule.schedule import Schedule, StatementSchedule
 
@@ -87,7 +87,7 @@ def choose(
     can be lowered; the message gives the reason of each that was tried.
     """
     asked = asked_for(enumerations, instruction)
-    judge = Judge(accelerator, producers or Producers(accelerator), symbols, threads, asked)
+    judge = Judge(accelerator, producers or producers_of(accelerator), symbols, threads, asked)
     ruled: list[tuple[Alternative, ...]] = []
     for number, enumeration in enumerate(enumerations):
         if progress is not None:

@@ -13,7 +13,7 @@ from isamap.lower.judge import Judge
 from isamap.mapping.compose.compose import compositions
 from isamap.mapping.compose.composed import is_of
 from isamap.mapping.find import enumerate_mappings
-from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.produce import Producers, producers_of
 from isamap.mapping.groups import Group, grouped, groups
 from isamap.mapping.matching import Enumeration, Needle
 from isamap.mapping.needles.needles import Needles, covered, needles, programs, roots
@@ -53,7 +53,7 @@ def plan_statements(
         found, wanted = _preferred(kernel, accelerator, enumerations, found, instruction)
     if not found:
         return Plan(kernel, (), tuple(enumerations))
-    judge = Judge(accelerator, producers or Producers(accelerator), symbols, threads)
+    judge = Judge(accelerator, producers or producers_of(accelerator), symbols, threads)
     costs: dict[tuple[int, int], float] = {}
     touched = {n for group, _ in found for n in range(group.first, group.first + group.count)}
     for number, enumeration in enumerate(enumerations):

@@ -31,7 +31,7 @@ from isamap.lower.statement import StatementLowering
 from isamap.lower.states import with_states
 from isamap.lower.tokens import with_tokens
 from isamap.mapping.compose.composed import Composed
-from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.produce import Producers, producers_of
 from isamap.schedule.overlap import overlapped
 from isamap.schedule.rounds import shares_of
 from isamap.schedule.schedule import Schedule, StatementSchedule
@@ -96,7 +96,7 @@ def lower(
 
 
 def _begin(bound: Kernel, accelerator: Accelerator, producers: Producers | None) -> Begun:
-    context = Context(bound, accelerator, producers or Producers(accelerator))
+    context = Context(bound, accelerator, producers or producers_of(accelerator))
     context.names |= {b.name for b in bound.buffers} | {e.name for e in bound.extents}
     context.names |= {v.name for statement in bound.statements for v in statement.variables}
     for buffer in bound.buffers:

@@ -9,7 +9,7 @@ from isamap.ir.nodes import Kernel
 from isamap.ir.statements import statement_names
 from isamap.lower.choose import Choice, choose
 from isamap.lower.grouping import Plan, plan_statements
-from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.produce import producers_of
 from isamap.mapping.groups import covers
 from isamap.mapping.matching import Enumeration
 from isamap.pipeline.compete import Competed, compete
@@ -77,7 +77,7 @@ def arrange(
     Statements are computed together as they are written, and as rules have rewritten them.
     NoMappingError where every statement has mappings and yet one has none that can be scheduled.
     """
-    producers = Producers(hardware)
+    producers = producers_of(hardware)
 
     def plan(chosen: Kernel, found: Sequence[Enumeration]) -> Plan:
         return plan_statements(

@@ -10,7 +10,7 @@ from isamap.ir.ahead import weights
 from isamap.ir.nodes import Kernel, Op
 from isamap.ir.statements import bind_extents, zero_based
 from isamap.lower.choose import Choice, choose
-from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.produce import producers_of
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.needles.needles import needles
 from isamap.pipeline.costs import Costs
@@ -56,7 +56,7 @@ def compete(
 
     NoMappingError where every statement has mappings and yet one has none that can be scheduled.
     """
-    producers = Producers(hardware)
+    producers = producers_of(hardware)
     may_rewrite = options.rewrite is None or bool(options.rewrite)
 
     def first(chosen: Kernel, found: Sequence[Enumeration]) -> Choice | None:

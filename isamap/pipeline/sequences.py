@@ -8,7 +8,7 @@ from isamap.ir.nodes import Access, Buffer, Expr, Kernel, Op
 from isamap.ir.statements import accesses, bind_extents
 from isamap.mapping.compose.composed import parts_of
 from isamap.mapping.fragments.fragment import Reference
-from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.produce import Producers, producers_of
 from isamap.mapping.fragments.steps import Step
 from isamap.mapping.matching import Mapping
 from isamap.mapping.tiles.operand import dense_fragment, fragment
@@ -65,7 +65,7 @@ class Sequences:
 
     def _treatments(self, mapping: Mapping) -> Treatments:
         if self._producers is None:
-            self._producers = Producers(self.machine)
+            self._producers = producers_of(self.machine)
             self._buffers = {b.name: b for b in bind_extents(self.kernel).buffers}
         return Treatments(mapping, self._producers, self._buffers, self.kernel.permissions)
 

@@ -16,7 +16,7 @@ from isamap.ir.printer import print_kernel
 from isamap.ir.statements import bind_extents
 from isamap.lower.choose import Choice
 from isamap.lower.nodes import LoweredKernel
-from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.produce import producers_of
 from isamap.pipeline.correlation import rank_correlation
 from isamap.pipeline.limits import limits
 from isamap.pipeline.memory import Memory
@@ -139,7 +139,7 @@ def model_of(
         hardware,
         bind_extents(kernel),
         choice.starts,
-        Producers(hardware),
+        producers_of(hardware),
         threads,
         choice.schedule,
         choice.written,

@@ -16,7 +16,7 @@ from isamap.lower.grouping import group_mappings
 from isamap.lower.in_registers import Asked, asked_for, is_by
 from isamap.lower.judge import Judge
 from isamap.mapping.find import enumerate_preferred, enumerate_statement
-from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.produce import producers_of
 from isamap.mapping.groups import Group, covers, grouped
 from isamap.mapping.matching import Enumeration
 from isamap.mapping.matching import Mapping as LegalMapping
@@ -175,7 +175,7 @@ class Writer:
         self._kernel = kernel
         self._hardware = hardware
         self._enumerations = enumerations
-        self._judge = Judge(hardware, Producers(hardware), symbols, threads, asked or {})
+        self._judge = Judge(hardware, producers_of(hardware), symbols, threads, asked or {})
         self._namer = Sequences(kernel, hardware).name
         self._names = statement_names(kernel)
         self._others = others

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
-import numpy as np
-
 from isamap.ir.nodes import Access
 from isamap.mapping.matching import Mapping
 from isamap.mapping.tiles.shared import brought
@@ -17,6 +15,9 @@ from isamap.schedule.treatment import inputs, numeric
 
 ASSUMED_EXTENT = 1009
 """What a symbolic extent is taken for when a block is chosen: large, and a multiple of nothing."""
+
+_APART = 64
+"""Bits by which the offsets of one index are kept apart from those of the next one."""
 
 Steps: TypeAlias = tuple[tuple[frozenset[str], tuple[tuple[str, int], ...]], ...]
 """How an access moves: for each index its variables, and how far an iteration of each goes."""
@@ -98,15 +99,16 @@ def _count_places(shape: Shape, steps: Steps, block: tuple[tuple[str, int], ...]
     if not shared:
         return prod(tiles for _, tiles in block)
     factors = [dict(own) for _, own in steps]
-    offsets = np.zeros((1, len(steps)), dtype=np.int64)
+    offsets = {0}
     count = 1
     for v, tiles in block:
         if v not in shared:
             count *= tiles
         elif tiles > 1:
-            step = np.array([own.get(v, 0) for own in factors]) * shape.tile[v]
-            moved = offsets[:, None, :] + (np.arange(tiles)[:, None] * step[None, :])[None, :, :]
-            offsets = np.unique(moved.reshape(-1, len(steps)), axis=0)
+            # Each index has digits of its own in one number, further apart than it ever moves.
+            step = sum(own.get(v, 0) << (_APART * n) for n, own in enumerate(factors))
+            step *= shape.tile[v]
+            offsets = {offset + step * n for offset in offsets for n in range(tiles)}
     return count * len(offsets)
 
 

@@ -13,7 +13,7 @@ from isamap.lower.cost import estimate
 from isamap.lower.lower import lower
 from isamap.lower.nodes import LoweredKernel
 from isamap.lower.ordered import as_ordered
-from isamap.mapping.fragments.produce import Producers
+from isamap.mapping.fragments.produce import Producers, producers_of
 from isamap.schedule.schedule import Schedule
 from isamap.schedule.space import Space
 
@@ -89,7 +89,7 @@ class Model:
 
     def _make(self, point: Point) -> Candidate | None:
         if self._producers is None:
-            self._producers = Producers(self.accelerator)  # once for all candidates
+            self._producers = producers_of(self.accelerator)  # once for all candidates
         try:
             schedule = self.space.build(self.assignment(point))
             lowered = lower(self.kernel, self.accelerator, schedule, self._producers)

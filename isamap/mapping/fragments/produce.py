@@ -8,6 +8,7 @@ the wanted elements?
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count
 from typing import TypeAlias, TypeVar
 
@@ -407,6 +408,12 @@ class Producers:
             return None
         bare = Fragment(fragment.storage, fragment.dtype, fragment.shape, fragment.dims)
         return self.make(value, bare, {})
+
+
+@lru_cache(maxsize=16)
+def producers_of(accelerator: Accelerator) -> Producers:
+    """Return the producers and stores of a machine; equal ones share them, and what they found."""
+    return Producers(accelerator)
 
 
 def _keeps_filler(expr: Expr, wanted: Fragment, view: Fragment) -> bool:

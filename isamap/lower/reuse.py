@@ -72,6 +72,11 @@ class Reuse:
         self.common = common
         self.first = first
         self._left: dict[int, float] = {}
+        self._paths = {
+            id(site): tuple((counter, count) for counter, count, _ in site.loops)
+            for site in (*self.sites, *self.apart)
+        }
+        self._taken: dict[tuple[int | bool, ...], float] = {}
         self.walks = _walks(self.sites)
 
     def through(self, capacity: float | None) -> dict[str, Coming]:
@@ -83,7 +88,7 @@ class Reuse:
         passing = [site for site in sites if site.past] if is_first else []
         sites = tuple(site for site in sites if not site.past) if passing else sites
         for site in sites:
-            groups.setdefault(tuple((c, n) for c, n, _ in site.loops), []).append(site)
+            groups.setdefault(self._paths[id(site)], []).append(site)
         beside: dict[str, list[tuple[tuple[str, float], ...]]] = {}
         for loops in groups:
             beside.setdefault(_outermost(groups[loops][0]), []).append(loops)
@@ -172,15 +177,15 @@ class Reuse:
         of the array that is ``crowding`` itself.
         """
         held = 0.0
-        around = sites[0].loops
+        around = self._paths[id(sites[0])]
         while depth > 0:
-            beside = _beside_each_other(every, around[:depth])
+            beside = self._inside(every, around[:depth])
             wanted = self._footprint(beside, depth - 1, crowding)
             if wanted > room:
                 break
             held = wanted
             depth -= 1
-        inside = _beside_each_other(every, around[:depth])
+        inside = self._inside(every, around[:depth])
         if len(inside) == len(sites) and (crowding is None or held > 0):
             return (depth, True), held
         # In the first cache, lines of few sets may push each other out within an iteration.
@@ -198,15 +203,29 @@ class Reuse:
             arrays.setdefault(site.array, []).append(site)
         total = 0.0
         for array, own in arrays.items():
-            size = self.bytes[array]
-            factors = []
-            for site in own:
-                factor = lines_of(site.run(depth) * size, LINE)
-                if array == crowding and self.first is not None:
-                    factor *= crowded(site, size, depth, self.first)
-                factors.append(factor)
-            total += touched_elements(own, depth) * size * min(factors)
+            stays = array == crowding
+            key = (*map(id, own), depth, stays)  # asked for again beside other arrays
+            if key not in self._taken:
+                self._taken[key] = self._lines(own, depth, stays)
+            total += self._taken[key]
         return total
+
+    def _lines(self, sites: Sequence[Site], depth: int, stays: bool) -> float:
+        """Return the bytes of a cache that one array's sites take, as :meth:`_footprint` counts
+        them; those of an array that ``stays`` in the first cache.
+        """
+        size = self.bytes[sites[0].array]
+        factors = []
+        for site in sites:
+            factor = lines_of(site.run(depth) * size, LINE)
+            if stays and self.first is not None:
+                factor *= crowded(site, size, depth, self.first)
+            factors.append(factor)
+        return touched_elements(sites, depth) * size * min(factors)
+
+    def _inside(self, sites: Sequence[Site], loops: tuple[tuple[str, float], ...]) -> list[Site]:
+        """Return the sites that are inside all of these loops."""
+        return [s for s in sites if self._paths[id(s)][: len(loops)] == loops]
 
     def _asked(
         self, sites: Sequence[Site], depth: int, stays: bool, capacity: float | None
@@ -384,14 +403,6 @@ def _walks(sites: Iterable[Site]) -> dict[int, Site]:
                 whole = replace(whole, loops=(*whole.loops[:-1], (counter, count, stride)))
             found |= {id(site): whole for site in chain}
     return found
-
-
-def _beside_each_other(
-    sites: Sequence[Site], loops: Sequence[tuple[str, float, int]]
-) -> list[Site]:
-    """Return the sites that are inside all of these loops."""
-    around = [(counter, count) for counter, count, _ in loops]
-    return [s for s in sites if [(c, n) for c, n, _ in s.loops[: len(around)]] == around]
 
 
 def _outermost(site: Site) -> str:

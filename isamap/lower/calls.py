@@ -45,12 +45,13 @@ class Block:
 
     def position_of(self, position: Position, tile: Tile) -> Position:
         """Return the position of one tile of the block."""
+        origins, lives = {**position.origin}, {**position.live}
         for v, number in tile:
-            live, extent = position.live[v], self.at.tile[v]
-            if live.constant is not None:
-                rest = const(min(extent, live.constant - number * extent))
-                position = position.moved(v, position.origin[v] + number * extent, rest)
-        return position
+            live, extent = position.live[v].constant, self.at.tile[v]
+            if live is not None:
+                lives[v] = const(min(extent, live - number * extent))
+                origins[v] += number * extent
+        return Position(origins, lives, position.ranges, position.given)
 
     def nodes(self, position: Position, results: dict[Tile, Register]) -> list[Node]:
         """Return the calls of one register block."""
@@ -83,13 +84,9 @@ class Block:
         """Return where the calls of a block are, those of each reduction step."""
         outputs = self.at.output_variables
         rest = frozenset(self.at.extents) - outputs
-        return [
-            [
-                (self.position_of(self.position_of(position, inner), outer), outer)
-                for outer in self.tiles(position, outputs)
-            ]
-            for inner in self.tiles(position, rest)
-        ]
+        outers = [*self.tiles(position, outputs)]
+        steps = [self.position_of(position, inner) for inner in self.tiles(position, rest)]
+        return [[(self.position_of(step, outer), outer) for outer in outers] for step in steps]
 
     def _useful(
         self, calls: Sequence[tuple[Position, Tile]], results: Mapping[Tile, Register]

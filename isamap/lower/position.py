@@ -73,7 +73,7 @@ class Position:
 
     def partial(self, tile: Mapping[str, int]) -> frozenset[str]:
         """Return the variables of which less than a tile is alive."""
-        return frozenset(v for v, extent in tile.items() if self.live[v] != const(extent))
+        return frozenset(v for v, extent in tile.items() if self.live[v].constant != extent)
 
     def live_extent(self, fragment: Fragment, dim: int) -> Index:
         """Return how many elements of a fragment's dimension are alive; they are its first."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
 
+from isamap.ir.dtype import DType
 from isamap.ir.nodes import Expr, Literal, Op, Permissions, Reduction, Statement
 from isamap.ir.ranges import Intervals
 from isamap.mapping.compose.composed import Composed, alone, composed
@@ -98,14 +99,25 @@ class Composer:
             return
         whole = size(statement.value) + 1
         goal = _Goal(best, whole, frozenset(_operations(statement.value)))
+        types = statement.value.dtype, statement.target.dtype
+        key = (reduction, *types, goal)
+        if key not in self.index.chains:
+            self.index.chains[key] = tuple(self._worthwhile(reduction, *types, goal))
+        for found in (*self._partial(statement, goal), *self.index.chains[key]):
+            for bound in programs(found, statement, self.index, orders):
+                yield found, bound
+
+    def _worthwhile(
+        self, reduction: Reduction, value: DType, target: DType, goal: "_Goal"
+    ) -> Iterator[Needle]:
+        """Yield the chains to a goal of which none surpasses another, for a statement of types."""
         kept: list[tuple[object, Needle]] = []
-        for piece, operand, constants in self._heads(reduction, statement):
+        for piece, operand, constants in self._heads(reduction, value, target):
             first = begin(piece, constants)
             for found in self._fed(first, f"0.{operand}", goal, False):
                 kept = _with(kept, signature(found), found)
-        for found in (*self._partial(statement, goal), *(needle for _, needle in kept)):
-            for bound in programs(found, statement, self.index, orders):
-                yield found, bound
+        for _, needle in kept:
+            yield needle
 
     def assignments(
         self, statement: Statement, orders: OperandOrders | None = None
@@ -129,14 +141,14 @@ class Composer:
                 yield found
 
     def _heads(
-        self, reduction: Reduction, statement: Statement
+        self, reduction: Reduction, value: DType, target: DType
     ) -> Iterator[tuple[Piece, str, dict[str, Literal]]]:
         """Yield the pieces that add an operand to their target, each kind of operand once."""
         heads = []
         for root in ("", *PASSING):
-            for needle in self.index.at((reduction, root, statement.value.dtype.name)):
+            for needle in self.index.at((reduction, root, value.name)):
                 piece = read_needle(needle)
-                if piece is not None and needle.target.dtype == statement.target.dtype:
+                if piece is not None and needle.target.dtype == target:
                     heads += [(piece, operand, held) for operand, held in passed(piece.value)]
         seen: set[object] = set()
         for piece, operand, held in sorted(

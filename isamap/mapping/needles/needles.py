@@ -25,9 +25,14 @@ Bindings: TypeAlias = tuple[tuple[str, Expr], ...]
 
 @dataclass(slots=True)
 class Needles:
-    """A machine's instructions by what they compute; each is analysed when it is first needed."""
+    """A machine's instructions by what they compute; each is analysed when it is first needed.
+
+    ``chains`` are those of several that were looked for
+    (:class:`isamap.mapping.compose.compose.Composer`), by what for.
+    """
 
     accelerator: Accelerator
+    chains: dict[object, tuple[Needle, ...]] = field(default_factory=dict)
     _kinds: dict[str, str] = field(default_factory=dict)
     _entries: dict[Key, list[Entry]] = field(default_factory=dict)
     _readings: dict[str, Readings] = field(default_factory=dict)
@@ -91,7 +96,7 @@ def needles(accelerator: Accelerator) -> Needles:
 
     Equal machines share one: what is analysed once is known.
     """
-    found = Needles(accelerator, {s.name: s.kind for s in accelerator.storages})
+    found = Needles(accelerator, {}, {s.name: s.kind for s in accelerator.storages})
     # Masked forms last, so that the full instruction is met first.
     for entry in sorted(accelerator.entries, key=_is_ranged):
         for key in _entry_keys(entry, found):

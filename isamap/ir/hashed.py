@@ -1,4 +1,9 @@
-"""Frozen data whose hash is computed once: it is looked up again and again."""
+"""Frozen data whose hash, or whatever else they are asked again and again, is computed once."""
+
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 
 class Hashed:
@@ -11,3 +16,23 @@ class Hashed:
     def _keep(self, value: int) -> int:
         object.__setattr__(self, "_hash", value)
         return value
+
+
+class Asked(Hashed):
+    """Room for the answers to questions about frozen data; no part of what they are."""
+
+    __slots__ = ("_answers",)
+
+    _answers: dict[Hashable, object]
+
+    def answer(self, question: Hashable, find: Callable[[], _T]) -> _T:
+        """Return what ``find`` returns, which is called once for each question."""
+        try:
+            answers = self._answers
+        except AttributeError:
+            answers = {}
+            object.__setattr__(self, "_answers", answers)
+        if question not in answers:
+            answers[question] = find()
+        found: _T = answers[question]  # type: ignore[assignment]
+        return found

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from isamap.diagnostics import Span
 from isamap.ir.dtype import DType
-from isamap.ir.hashed import Hashed
+from isamap.ir.hashed import Asked, Hashed
 from isamap.ir.index import Index
 
 Role: TypeAlias = OneOf["in", "const", "table", "out", "inout", "local"]
@@ -77,7 +77,7 @@ class Coordinate:
 
 
 @dataclass(frozen=True, slots=True)
-class Op(Hashed):
+class Op(Asked):
     """An operation of :data:`isamap.ir.operations.OPERATIONS` on typed arguments."""
 
     op: str

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from operator import is_
 
 from isamap.diagnostics import Span
@@ -32,7 +33,7 @@ def accesses(expr: Expr) -> tuple[Access, ...]:
         case Access():
             return (expr,)
         case Op(_, args, _):
-            return tuple(access for arg in args for access in accesses(arg))
+            return expr.answer("accesses", lambda: tuple(chain.from_iterable(map(accesses, args))))
         case Reduce(_, _, body, _):
             return accesses(body)
         case Literal() | Coordinate():

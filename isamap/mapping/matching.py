@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from isamap.hw.accelerator import Entry
+from isamap.ir.hashed import Asked
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Expr, Literal, Reduction, Statement
 from isamap.ir.printer import print_expr
@@ -111,7 +112,7 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
+class Matching(Asked):
     """An operand bijection and the placements that the four laws allow.
 
     ``operands`` binds each input operand of the needle to a subexpression of the statement's body
@@ -128,7 +129,10 @@ class Matching:
     def fed(self) -> tuple[tuple[str, Expr], ...]:
         """The operands that are brought to the instruction: all but the tables in it."""
         own = self.needle
-        return tuple((n, e) for n, e in self.operands if own.operand(n).contents is None)
+        return self.answer(
+            "fed",
+            lambda: tuple((n, e) for n, e in self.operands if own.operand(n).contents is None),
+        )
 
     def on_axis(self, axis: str) -> tuple[Index, ...]:
         """Return the forms on an axis, outermost digit first."""
@@ -146,7 +150,7 @@ class Matching:
 
 
 @dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(Asked):
     """A matching with an extent for each inner variable.
 
     ``utilisation`` is kernel iterations done per instruction iteration, tails included, 0 to 1.

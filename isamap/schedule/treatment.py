@@ -27,10 +27,13 @@ from isamap.schedule.schedule import Treatment
 
 def inputs(mapping: Mapping) -> tuple[tuple[str, Access], ...]:
     """Return the operands and the accesses in them, in the order of a schedule's treatments."""
-    pairs = []
-    for operand, _ in brought(mapping.matching):
-        pairs += [(operand, access) for access in accesses_of(mapping.matching, operand)]
-    return tuple(pairs)
+    own = mapping.matching
+    return own.answer(
+        "inputs",
+        lambda: tuple(
+            (operand, access) for operand, _ in brought(own) for access in accesses_of(own, operand)
+        ),
+    )
 
 
 def by_operand(mapping: Mapping, chosen: Sequence[Treatment]) -> dict[str, tuple[Treatment, ...]]:

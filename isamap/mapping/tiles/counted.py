@@ -17,6 +17,10 @@ def counted_axes(mapping: Mapping) -> Dict[str, tuple[str, tuple[PlacedDigit, ..
     first ones, of which each call gives the number; of operands in memory that have the extent as
     a dimension :func:`~isamap.mapping.fragments.fit.fit` gives it.
     """
+    return mapping.answer("counted", lambda: _counted_axes(mapping))
+
+
+def _counted_axes(mapping: Mapping) -> Dict[str, tuple[str, tuple[PlacedDigit, ...]]]:
     needle = mapping.matching.needle
     owned = frozenset[str]().union(*(index.names for index in needle.target.indices))
     summed = [axis for axis in needle.axes if axis.name not in owned]

@@ -53,6 +53,10 @@ def operand_digits(mapping: Mapping, operand: str) -> tuple[tuple[PlacedDigit, .
     Along a dimension that is a sum of axes they are those of all its axes, where these are not the
     parts of one merged axis in their order; a constant in the index is a digit of one value.
     """
+    return mapping.answer(("digits", operand), lambda: _operand_digits(mapping, operand))
+
+
+def _operand_digits(mapping: Mapping, operand: str) -> tuple[tuple[PlacedDigit, ...], ...]:
     on_axes = digits(mapping.matching, mapping.tile)
     pieces = piece_digits(mapping.matching.needle.axes, on_axes)
     dims = []
@@ -115,8 +119,14 @@ def filled_dims(mapping: Mapping, operand: str) -> frozenset[int]:
     places.
     """
     matching = mapping.matching
-    found = (_filled_at(mapping, needle_access(matching, n)) for n in places_of(matching, operand))
-    return frozenset[int]().union(*found)
+
+    def filled() -> frozenset[int]:
+        places = places_of(matching, operand)
+        return frozenset[int]().union(
+            *(_filled_at(mapping, needle_access(matching, n)) for n in places)
+        )
+
+    return mapping.answer(("filled", operand), filled)
 
 
 def _filled_at(mapping: Mapping, access: Access) -> frozenset[int]:

@@ -48,8 +48,12 @@ def gathered(matching: Matching, operand: str) -> tuple[tuple[str, Expr], ...]:
 
 def accesses_of(matching: Matching, operand: str) -> tuple[Access, ...]:
     """Return the accesses from which an operand of :func:`brought` is made, each once."""
-    places = gathered(matching, operand) or ((operand, matching.bound(operand)),)
-    return tuple(dict.fromkeys(access for _, expr in places for access in accesses(expr)))
+
+    def read() -> tuple[Access, ...]:
+        places = gathered(matching, operand) or ((operand, matching.bound(operand)),)
+        return tuple(dict.fromkeys(access for _, expr in places for access in accesses(expr)))
+
+    return matching.answer(("accesses", operand), read)
 
 
 def places_of(matching: Matching, operand: str) -> tuple[str, ...]:

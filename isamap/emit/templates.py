@@ -27,7 +27,7 @@ class Machine:
     @classmethod
     def of(cls, accelerator: Accelerator) -> "Machine":
         """Index the entries of an accelerator."""
-        return cls(accelerator, {entry.name: entry for entry in accelerator.entries})
+        return cls(accelerator, accelerator.by_name)
 
     def template(self, call: Call) -> str:
         """Return the C template of a call, HardwareError if its instruction has none."""

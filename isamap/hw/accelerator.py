@@ -9,6 +9,7 @@ from isamap.diagnostics import Span
 from isamap.hw.parameters import Parameter
 from isamap.ir.constraint import Constraint
 from isamap.ir.dtype import DType
+from isamap.ir.hashed import Asked
 from isamap.ir.nodes import Buffer, Instruction
 from isamap.ir.numeric import Numeric
 
@@ -257,7 +258,7 @@ def queue_of(entry: Entry, host: Sequence[str]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Accelerator:
+class Accelerator(Asked):
     """A described machine.
 
     ``clock`` is in Hz.  ``queues`` says how units wait for each other where they are queues that
@@ -338,9 +339,14 @@ class Accelerator:
         """The memories that a schedule fills and empties."""
         return tuple(s for s in self.storages if s.kind == "scratchpad")
 
+    @property
+    def by_name(self) -> Mapping[str, Entry]:
+        """The instructions by their names."""
+        return self.answer("entries", lambda: {entry.name: entry for entry in self.entries})
+
     def storage(self, name: str) -> Storage:
         """Return the storage called ``name``."""
-        return next(s for s in self.storages if s.name == name)
+        return self.answer("storages", lambda: {s.name: s for s in self.storages})[name]
 
     def register_file(self, storage: Storage) -> tuple[Storage, int]:
         """Return the storage whose registers those of ``storage`` are, and how many each takes."""
@@ -422,7 +428,7 @@ class Accelerator:
 
     def entry(self, name: str) -> Entry:
         """Return the entry of the instruction called ``name``."""
-        return next(e for e in self.entries if e.name == name)
+        return self.by_name[name]
 
     @property
     def own_entries(self) -> tuple[Entry, ...]:

@@ -25,7 +25,7 @@ def calls_abreast(lowered: LoweredKernel, accelerator: Accelerator) -> LoweredKe
     """
     if accelerator.queues is None:
         return lowered
-    order = _Order(accelerator, {entry.name: entry for entry in accelerator.entries})
+    order = _Order(accelerator, accelerator.by_name)
     return replace(lowered, prepare=order.nodes(lowered.prepare), body=order.nodes(lowered.body))
 
 

@@ -31,7 +31,7 @@ def set_apart(lowered: LoweredKernel, accelerator: Accelerator) -> LoweredKernel
     """
     if not any(a.role == "const" for a in lowered.arrays):
         return lowered
-    entries = {entry.name: entry for entry in accelerator.entries}
+    entries = accelerator.by_name
     steps = [uses((node,), entries) for node in lowered.body]
     constants = frozenset(a.name for a in lowered.arrays if a.role in ("const", "table"))
     local = frozenset(a.name for a in lowered.arrays if a.role == "local")

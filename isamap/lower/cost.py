@@ -230,7 +230,7 @@ class _Walk:
         self.private = {a.name for a in lowered.arrays if a.private}
         self.common = {a.name for a in lowered.arrays if a.role == "local" and not a.private}
         self.copied: list[Site] = []  # what copies touch of what all threads have in common
-        self.entries: dict[str, Entry] = {e.name: e for e in accelerator.entries}
+        self.entries = accelerator.by_name
         self.cached = any(s.kind == "cache" for s in accelerator.storages)
         self.first = first_cache(accelerator)
         self.bytes = {a.name: a.dtype.bytes for a in lowered.arrays}

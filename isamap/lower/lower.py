@@ -63,7 +63,7 @@ def lower(
         if own.within is None:
             _go_on(begun, schedule, number, KEPT if saved else Finishing((), False), drafts)
     context, written = begun.context, begun.written
-    entries = {entry.name: entry for entry in accelerator.entries}
+    entries = accelerator.by_name
     body: list[Node] = []
     for group, first, counts in zip(begun.groups, begun.firsts, begun.rounds, strict=True):
         if len(group) == 1:
@@ -187,7 +187,7 @@ def _in_rounds(
     shares = shares_of(context.kernel, everyone, loops)
     assert shares is not None, "the rounds were looked at"
     held = held_elements(context.kernel, shares, loops[first].step)
-    entries = {entry.name: entry for entry in context.accelerator.entries}
+    entries = context.accelerator.by_name
     own = {name: size for name, size in held.items() if name not in lent}
     nodes, arrays = hold_rounds(nodes, context.arrays, own, entries)
     context.arrays[:] = arrays

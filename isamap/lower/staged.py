@@ -47,7 +47,7 @@ def copy_together(lowered: LoweredKernel, accelerator: Accelerator) -> LoweredKe
     """
     if accelerator.queues is None:
         return lowered
-    entries = {entry.name: entry for entry in accelerator.entries}
+    entries = accelerator.by_name
     stages = {
         array.name: array
         for array in lowered.arrays

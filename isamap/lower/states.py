@@ -27,7 +27,7 @@ def with_states(lowered: LoweredKernel, accelerator: Accelerator) -> LoweredKern
     """Return the lowered kernel with all states set, if the machine has any."""
     if not accelerator.states:
         return lowered
-    entries = {entry.name: entry for entry in accelerator.entries}
+    entries = accelerator.by_name
     counts = {state.name: state.count for state in accelerator.states}
     prepare, body = (
         _States(entries, _slots(nodes, entries, counts)).nodes(nodes, {})

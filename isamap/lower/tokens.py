@@ -7,7 +7,7 @@ of a fragment.  Nothing is told apart within an array in memory.  Copies and ins
 host wait for everything and are waited for.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -33,7 +33,7 @@ def with_tokens(lowered: LoweredKernel, accelerator: Accelerator) -> LoweredKern
     """Return the lowered kernel with the tokens that a machine's queues need, if they need any."""
     if accelerator.queues != "tokens":
         return lowered
-    tokens = _Tokens(accelerator, {entry.name: entry for entry in accelerator.entries})
+    tokens = _Tokens(accelerator, accelerator.by_name)
     prepare, body = (tokens.nodes(nodes, None) for nodes in (lowered.prepare, lowered.body))
     return replace(lowered, prepare=prepare, body=body)
 
@@ -70,7 +70,7 @@ Last = dict[Area, dict[tuple[str, bool, Register | None, bool], int]]
 @dataclass(slots=True)
 class _Tokens:
     accelerator: Accelerator
-    entries: dict[str, Entry]
+    entries: Mapping[str, Entry]
     channels: int = 0
 
     def nodes(self, nodes: Sequence[Node], loop: Loop | None) -> tuple[Node, ...]:

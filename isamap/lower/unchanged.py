@@ -36,7 +36,7 @@ def unchanged_kept(lowered: LoweredKernel, accelerator: Accelerator) -> LoweredK
     """
     if accelerator.is_reordered:
         return lowered
-    kept = _Kept({entry.name: entry for entry in accelerator.entries})
+    kept = _Kept(accelerator.by_name)
     return replace(lowered, prepare=kept.nodes(lowered.prepare), body=kept.nodes(lowered.body))
 
 

@@ -128,7 +128,7 @@ class _Serving:
         self.accelerator = accelerator
         self.server = accelerator.server
         self.machine = Machine.of(self.server)
-        self.entries = {entry.name: entry for entry in accelerator.entries}
+        self.entries = accelerator.by_name
         self.permissions = permissions
         self.tell = tell
         self.made: dict[object, Entry] = {}

@@ -70,7 +70,7 @@ def run_lowered(
     # What runs ahead is no part of the call that is traced.
     first = _Machine(lowered, accelerator, memory, None).body(lowered.prepare, {})
     call = _Machine(lowered, accelerator, memory, tracer).body(lowered.body, {})
-    if first and (faults := faults_ahead(lowered, {e.name: e for e in accelerator.entries})):
+    if first and (faults := faults_ahead(lowered, accelerator.by_name)):
         raise LoweredFault(faults[0])
     with np.errstate(all="ignore"):
         for action in first:
@@ -118,7 +118,7 @@ class _Machine:
     ) -> None:
         self.memory, self.tracer = memory, tracer
         self.private = [a for a in lowered.arrays if a.private]
-        self.entries = {e.name: e for e in accelerator.entries}
+        self.entries = accelerator.by_name
         self.kinds: dict[str, str] = {s.name: s.kind for s in accelerator.storages}
         self.accelerator = accelerator
         self.holders: dict[tuple[str, int], list[Fragment]] = {}

@@ -14,6 +14,7 @@ from isamap.hw.accelerator import Entry, Storage
 from isamap.ir import constraint, nodes
 from isamap.ir import index as indices
 from isamap.ir.dtype import DTYPES, DType
+from isamap.ir.index import Name
 from isamap.ir.printer import print_instruction
 from isamap.lower import nodes as lowered
 from isamap.mapping import matching
@@ -28,7 +29,7 @@ class Unreadable(Exception):
 
 
 def _classes() -> dict[str, type]:
-    found: dict[str, type] = {"Storage": Storage}
+    found: dict[str, type] = {"Storage": Storage, "Name": Name}
     for module in (indices, nodes, constraint, lowered, matching, schedule):
         for name, value in vars(module).items():
             if isinstance(value, type) and is_dataclass(value):
@@ -42,6 +43,8 @@ _CLASSES = _classes()
 def encode(value: object) -> Json:
     """Return a value as JSON data: a class's fields, a tuple as a list, a mapping as pairs."""
     match value:
+        case Name(name):
+            return {"is": "Name", "name": name}
         case None | bool() | int() | str() | float():
             return value
         case Fraction():

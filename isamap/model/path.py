@@ -12,7 +12,8 @@ are wanted, a label is dropped if k others are better.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -318,9 +319,24 @@ def best(nest: Nest, machine: Machine, wanted: int, sizes: Sizes) -> list[Optimu
     return search.run(first[-1].cycles if len(first) == wanted else float("inf")) if first else []
 
 
-def likely(nest: Nest, machine: Machine, wanted: int, sizes: Sizes, width: int) -> list[Optimum]:
-    """Return good chains as :func:`best` does, by a beam of ``width``: soon, without a proof."""
-    return _Search(nest, machine, sizes, wanted).run(float("inf"), width)
+def likely(
+    nest: Nest, machine: Machine, wanted: int, sizes: Sizes, width: int
+) -> tuple[Optimum, ...]:
+    """Return good chains as :func:`best` does, by a beam of ``width``: soon, without a proof.
+
+    Nests that differ in names only have the same, which are looked for once.
+    """
+    operands = tuple(replace(own, name="") for own in nest.operands)
+    return _likely(
+        replace(nest, operands=operands), machine, wanted, tuple(map(tuple, sizes)), width
+    )
+
+
+@lru_cache(maxsize=4096)
+def _likely(
+    nest: Nest, machine: Machine, wanted: int, sizes: Sizes, width: int
+) -> tuple[Optimum, ...]:
+    return tuple(_Search(nest, machine, sizes, wanted).run(float("inf"), width))
 
 
 def _joined(found: Sequence[_Labels], operands: int) -> _Labels:

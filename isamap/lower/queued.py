@@ -38,6 +38,9 @@ and of others.
 ALIKE = 1e-6
 """Cycles by which two turns may differ that take as long as each other."""
 
+TWICE = 2
+"""Times that a loop of the host alone is followed: from the second time on it takes as long."""
+
 PERIOD = 8
 """Iterations after which fragments are in the same places again, at most as many are followed."""
 
@@ -124,6 +127,8 @@ class _Queues:
         self.sizes: dict[int, float] = {}
         self.steady: dict[int, tuple[float, ...]] = {}  # how a turn of a loop moved times before
         self.by_host = False
+        self.alone: dict[int, bool] = {}
+        self.hosted: dict[int, tuple[float, ...]] = {}  # how long loops of the host alone took
 
     @property
     def end(self) -> float:
@@ -170,6 +175,36 @@ class _Queues:
 
     # --- loops ----------------------------------------------------------------------------------
     def _loop(self, loop: Loop) -> None:
+        """Follow a loop; one of the host alone, for which queues wait, only twice."""
+        if not self._is_hosted(loop):
+            self._turns(loop)
+            return
+        if not self.by_host:
+            self.by_host = True
+            self.times.reach(self.host, self.end)
+        start, known = self.end, self.hosted.get(id(loop), ())
+        if len(known) == TWICE:
+            self.times.reach(self.host, start + known[-1])
+            self.times.reach(0, start + known[-1])
+            return
+        self._turns(loop)
+        self.hosted[id(loop)] = (*known, self.end - start)
+
+    def _is_hosted(self, loop: Loop) -> bool:
+        """Return whether a loop is nothing but calls of the host, the same ones each time, on a
+        machine where the host waits for all queues before them, and they for it."""
+        if id(loop) not in self.alone:
+            inside = [*every((loop,))]
+            own = [node for node in inside if isinstance(node, Loop | Scope | Call)]
+            calls = [node for node in own if isinstance(node, Call)]
+            self.alone[id(loop)] = (
+                self.tokens
+                and len(own) == len(inside)
+                and all(self.accelerator.queue(self.entries[c.instruction]) is None for c in calls)
+            )
+        return self.alone[id(loop)]
+
+    def _turns(self, loop: Loop) -> None:
         trips = int(self.trips(loop))
         period = min(PERIOD, lcm(*(r.places for r in _own_registers(loop.body))))
         rest = trips % period or period

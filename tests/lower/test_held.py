@@ -111,7 +111,7 @@ def test_rows_of_one_thread_are_shared_out_by_the_outermost_loop_alone() -> None
 
 
 @given(st.integers(2, 70), st.integers(1, 70), st.sampled_from([1, 2]))
-@examples(0.3)
+@examples(0.12)
 def test_rounds_with_short_buffers_compute_the_same(n: int, c: int, threads: int) -> None:
     kernel = sized(KERNELS["centred"], N=n, C=c)
     made = in_rounds(kernel, threads)

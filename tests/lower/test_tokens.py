@@ -249,7 +249,7 @@ def check_product(m: int, n: int, k: int, loops: str, places: tuple[int, ...]) -
     assert (found.outputs["Y"] == wanted.astype(np.int8)).all()
 
 
-@examples(0.2)
+@examples(0.1)
 @given(st.data())
 def test_code_of_any_loops_and_places_is_free_of_races(data: st.DataObject) -> None:
     m, n, k = (data.draw(st.integers(least, 50)) for least in (4, 33, 33))

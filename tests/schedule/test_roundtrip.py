@@ -83,7 +83,7 @@ def test_first_schedule_is_read_as_it_was(path: str, machine: str) -> None:
     assert schedule_text(again) == text
 
 
-@examples(0.5)
+@examples(0.2)
 @given(st.sampled_from(PAIRS), st.data())
 def test_every_schedule_of_a_space_is_read_as_it_was(
     pair: tuple[str, str], data: st.DataObject
@@ -108,7 +108,7 @@ def test_every_schedule_of_a_space_is_read_as_it_was(
     assert choice.lowered == lowered
 
 
-@examples(0.5)
+@examples(0.25)
 @given(st.data())
 def test_every_mapping_and_treatment_has_a_text_of_its_own(data: st.DataObject) -> None:
     """Also those that no first schedule has: any mapping, loops in any order, any stream."""

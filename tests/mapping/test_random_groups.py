@@ -110,7 +110,7 @@ def instructions(text: str) -> tuple[Instruction, ...]:
     return tuple(parse_instructions(Source("made", text), storages))
 
 
-@examples(5)
+@examples(2)
 @given(pairs(), st.integers(0, 1 << 30))
 def test_all_judges_agree(pair: tuple[Statement, Needle, Bindings], seed: int) -> None:
     statement, needle, operands = pair

@@ -278,7 +278,8 @@ class Writer:
             tried = self._alternatives(number, every)
             return self._best(number, tried, every, None), tried
         mappings = wanted_mappings(block, every, self._namer)
-        tried = self._alternatives(number, every if self._others else mappings)
+        some = self._others or len(mappings) > 1  # the rules choose among them as among all
+        tried = self._alternatives(number, every if some else mappings)
         base = self._best(number, tried, mappings, block)
         alone = bind_extents(statement_kernel(self._kernel, number))
         buffers = {buffer.name: buffer for buffer in alone.buffers}

@@ -35,7 +35,7 @@ def values() -> st.SearchStrategy[Index]:
     return st.recursive(leaves, larger, max_leaves=8)
 
 
-@examples(0.5)
+@examples(0.3)
 @given(st.lists(values(), min_size=30, max_size=40))
 def test_c_computes_what_the_expression_means(found: list[Index]) -> None:
     table = np.array([3, -7, 0, 2, -1, 11], np.int32)

@@ -70,7 +70,7 @@ def turned(draw: st.DrawFn) -> Case:
     return Case(sample(shapes, (copy,)), copy, shape)
 
 
-@examples(0.4)
+@examples(0.25)
 @given(st.lists(turned(), min_size=1, max_size=TOGETHER))
 def test_a_turn_does_what_its_points_say(cases: list[Case]) -> None:
     given_arrays: list[np.ndarray] = []

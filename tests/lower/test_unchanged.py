@@ -132,7 +132,7 @@ def test_weights_for_which_there_is_no_room_are_written_again(tmp_path: Path) ->
     report(still(tmp_path, 1), 64, 4, 8)
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(m=st.integers(1, 24), n=st.integers(1, 2), k=st.integers(1, 2), count=st.integers(1, 3))
 def test_all_is_computed_as_before(
     tmp_path_factory: pytest.TempPathFactory, m: int, n: int, k: int, count: int

@@ -99,7 +99,7 @@ def first_choice(found: Problem, enumerations: tuple[Enumeration, ...]) -> Choic
     return choose(found.kernel, found.machine, enumerations, symbols=found.symbols)
 
 
-@examples(0.3)
+@examples(0.15)
 @given(pairs())
 def test_every_mapping_is_legal_and_computes_what_the_interpreter_computes(
     pair: tuple[Case, str],
@@ -122,14 +122,14 @@ def test_every_mapping_is_legal_and_computes_what_the_interpreter_computes(
             found.check(choice.lowered, describe(mapping))
 
 
-@examples(0.5)
+@examples(0.25)
 @given(pairs())
 def test_portable_instructions_compute_every_kernel(pair: tuple[Case, str]) -> None:
     found = problem(*pair)
     found.check(first_choice(found, found.enumerations()).lowered, "first choice")
 
 
-@examples(0.3)
+@examples(0.15)
 @given(pairs(), st.data())
 def test_every_schedule_computes_what_the_interpreter_computes(
     pair: tuple[Case, str], data: st.DataObject

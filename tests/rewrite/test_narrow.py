@@ -58,7 +58,7 @@ def _kernels(draw: st.DrawFn) -> str:
 
 
 @given(_kernels(), st.integers(0, 99))
-@examples(1)
+@examples(0.5)
 def test_narrower_types_compute_the_same(text: str, seed: int) -> None:
     kernel = kernel_of(text)
     for number in range(2):

@@ -130,7 +130,7 @@ def _convolutions(draw: st.DrawFn) -> str:
 
 
 @given(_convolutions(), st.integers(0, 99))
-@examples(1)
+@examples(0.5)
 def test_random_convolutions_are_computed_in_tiles(text: str, seed: int) -> None:
     kernel = kernel_of(text)
     found = _offered(kernel)

@@ -83,7 +83,7 @@ def test_first_schedule_is_read_as_it_was(path: str, machine: str) -> None:
     assert schedule_text(again) == text
 
 
-@examples(0.2)
+@examples(0.1)
 @given(st.sampled_from(PAIRS), st.data())
 def test_every_schedule_of_a_space_is_read_as_it_was(
     pair: tuple[str, str], data: st.DataObject

@@ -296,12 +296,6 @@ class Accelerator(Asked):
     host: tuple[str, ...] = ()
     bases: Mapping[str, str] = field(default_factory=dict)
 
-    def __hash__(self) -> int:
-        """Return a hash by which what was found out of a machine is found again: few are so alike
-        and differ.
-        """
-        return hash((self.name, self.digest, len(self.entries)))
-
     @property
     def asked(self) -> str:
         """What ``--hw`` takes for it: its name, or the file that it does not ship in."""

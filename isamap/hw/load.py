@@ -58,25 +58,27 @@ def load_hardware(name_or_path: str, trust: bool = False, instructions: bool = T
     files = _chain(source, folder)
     parameters = settle([file.root for file in files], given)
     places = tuple((file.source, file.folder) for file in files)
-    return _read(places, parameters, trust or folder is None, instructions)
+    # What lies beside another file, and where that is, may change; what ships stays as it is.
+    read = _read_shipped if folder is None else _read
+    return read(places, parameters, trust or folder is None, instructions)
 
 
-@lru_cache(maxsize=32)
 def _read(
     places: tuple[tuple[Source, Path | None], ...],
     parameters: tuple[Parameter, ...],
     trusted: bool,
     instructions: bool,
 ) -> Accelerator:
-    """Return a machine of texts, each with the folder it lies in: what was read stays as it is, so
-    it is read once.
-    """
+    """Return the machine of some texts, each with the folder it lies in."""
     values = {parameter.name: parameter.value for parameter in parameters}
     chain = tuple(
         replace(read_document(source, read_nodes(source), values), folder=folder)
         for source, folder in places
     )
     return _build(chain, parameters, places[0][1], trusted, instructions)
+
+
+_read_shipped = lru_cache(maxsize=32)(_read)
 
 
 def files_read(name_or_path: str) -> tuple[Path, ...]:

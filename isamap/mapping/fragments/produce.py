@@ -8,7 +8,6 @@ the wanted elements?
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import count
 from typing import TypeAlias, TypeVar
 
@@ -410,10 +409,9 @@ class Producers:
         return self.make(value, bare, {})
 
 
-@lru_cache(maxsize=16)
 def producers_of(accelerator: Accelerator) -> Producers:
-    """Return the producers and stores of a machine; equal ones share them, and what they found."""
-    return Producers(accelerator)
+    """Return the producers and stores of a machine, made once: they remember what they found."""
+    return accelerator.answer("producers", lambda: Producers(accelerator))
 
 
 def _keeps_filler(expr: Expr, wanted: Fragment, view: Fragment) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TypeAlias
 
 from isamap.hw.accelerator import Accelerator, Entry
@@ -90,12 +89,15 @@ class Needles:
         return self._kinds[needle.operand(operand).storage or ""] == "immediate"
 
 
-@lru_cache(maxsize=16)
 def needles(accelerator: Accelerator) -> Needles:
     """Index the instructions of ``accelerator`` by the statements that they may stand for.
 
-    Equal machines share one: what is analysed once is known.
+    It is made once, and remembers what was analysed.
     """
+    return accelerator.answer("needles", lambda: _needles(accelerator))
+
+
+def _needles(accelerator: Accelerator) -> Needles:
     found = Needles(accelerator, {}, {s.name: s.kind for s in accelerator.storages})
     # Masked forms last, so that the full instruction is met first.
     for entry in sorted(accelerator.entries, key=_is_ranged):

@@ -8,7 +8,7 @@ transformed, those of constants, which are kept, included; ``locals`` are what a
 itself holds between its statements, where that is not kept in registers.  Both are given as a part
 of the bytes of the inputs and outputs: the mean over the cases, and the most.  With ``--search``
 the case of each family that takes most is tuned for so long, in a process of its own; its peak
-counts, compilers that it calls excluded.
+counts, or that of a compiler that it calls, if that is higher.
 """
 
 import argparse
@@ -46,14 +46,13 @@ class Taken:
         return self.copies / self.given
 
 
-def taken(name: str, text: str, result: Result, threads: int) -> Taken:
-    """Return the bytes of a mapped case; private arrays exist once for each thread."""
+def taken(name: str, text: str, result: Result) -> Taken:
+    """Return the bytes of a case that is mapped for one thread."""
     values = dict.fromkeys(result.kernel.symbols, ASSUMED_EXTENT)
     held = {buffer.name for buffer in result.kernel.buffers if buffer.role == "local"}
     given = copies = kept = 0
     for array in result.lowered.arrays:
         size = int(array.size.evaluate(values)) * array.dtype.bytes
-        size *= threads if array.private else 1
         if array.contents is not None:
             continue
         if array.role not in ("local", "prepared"):
@@ -117,7 +116,7 @@ def main() -> None:
         for case in spread(cases(family), arguments.limit):
             made = mapped(problems(case), 1)
             if made is not None:
-                found.append(taken(title(case), made[0].text, made[1], 1))
+                found.append(taken(title(case), made[0].text, made[1]))
         if not found:
             continue
         most = max(found, key=lambda one: one.share)

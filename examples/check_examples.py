@@ -6,7 +6,7 @@ gemm16.  Each is one cold process, ``isamap map EXAMPLE --hw HW --json``, as a u
 
     python examples/check_examples.py                       # all of them
     python examples/check_examples.py 'resnet50/*' --jobs 2
-    python examples/check_examples.py --most 110            # what the interpreter computes quickly
+    python examples/check_examples.py --most 120            # what the interpreter computes quickly
 """
 
 import argparse

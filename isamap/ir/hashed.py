@@ -1,7 +1,7 @@
 """Frozen data whose hash, or whatever else they are asked again and again, is computed once."""
 
 from collections.abc import Callable, Hashable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 
@@ -23,7 +23,7 @@ class Asked(Hashed):
 
     __slots__ = ("_answers",)
 
-    _answers: dict[Hashable, object]
+    _answers: dict[Hashable, Any]
 
     def answer(self, question: Hashable, find: Callable[[], _T]) -> _T:
         """Return what ``find`` returns, which is called once for each question."""
@@ -34,5 +34,5 @@ class Asked(Hashed):
             object.__setattr__(self, "_answers", answers)
         if question not in answers:
             answers[question] = find()
-        found: _T = answers[question]  # type: ignore[assignment]
+        found: _T = answers[question]
         return found

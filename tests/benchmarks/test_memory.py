@@ -25,7 +25,7 @@ CHAIN = """kernel chain {
 
 def counted(text: str) -> Any:
     result = map_kernel(parse_module(text).kernels[0], load_hardware("x86_avx512"))
-    return script.taken("case n=1", text, result, 1), result
+    return script.taken("case n=1", text, result), result
 
 
 def test_copies_are_told_from_what_was_given() -> None:
@@ -44,7 +44,7 @@ def test_what_a_kernel_holds_itself_is_no_copy() -> None:
     assert (found.given, found.copies, found.locals) == (800, 0, 400)
 
 
-def test_a_search_has_a_peak(tmp_path: Path) -> None:
+def test_a_search_has_a_peak() -> None:
     found, _ = counted(PRODUCT)
     peak = script.searched(found, "portable_c", "3")
     assert 20 < peak < 1024

@@ -46,7 +46,7 @@ def test_all_bytes_by_all_divisors(most: int) -> None:
 
 
 @given(st.sampled_from([16, 32]), st.booleans(), st.data())
-@examples(15)
+@examples(30)
 def test_numbers_next_to_multiples(bits: int, signed: bool, data: st.DataObject) -> None:
     most = (1 << bits - signed) - 1
     divisor = data.draw(st.integers(3, most).filter(lambda d: d & (d - 1)))

@@ -31,12 +31,12 @@ class Needles:
     """
 
     accelerator: Accelerator
-    chains: dict[object, tuple[Needle, ...]] = field(default_factory=dict)
     _kinds: dict[str, str] = field(default_factory=dict)
     _entries: dict[Key, list[Entry]] = field(default_factory=dict)
     _readings: dict[str, Readings] = field(default_factory=dict)
     _symmetries: dict[object, tuple[Renaming, ...]] = field(default_factory=dict)
     _makers: Makers | None = None
+    chains: dict[object, tuple[Needle, ...]] = field(default_factory=dict)
 
     @property
     def makers(self) -> Makers:
@@ -98,7 +98,7 @@ def needles(accelerator: Accelerator) -> Needles:
 
 
 def _needles(accelerator: Accelerator) -> Needles:
-    found = Needles(accelerator, {}, {s.name: s.kind for s in accelerator.storages})
+    found = Needles(accelerator, {s.name: s.kind for s in accelerator.storages})
     # Masked forms last, so that the full instruction is met first.
     for entry in sorted(accelerator.entries, key=_is_ranged):
         for key in _entry_keys(entry, found):

@@ -30,6 +30,17 @@ from isamap.pipeline.result import Result
 from isamap.schedule.shape import ASSUMED_EXTENT
 
 
+PEAK_OF = """
+import os, sys
+process = os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:])
+_, status, used = os.wait4(process, 0)
+print(used.ru_maxrss, file=sys.stderr)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+"""Runs a command and tells its peak in KiB; a small program, for Linux counts to the peak of a
+process what the one that starts it has at that time."""
+
+
 @dataclass(frozen=True)
 class Taken:
     """Bytes of one case: its arrays, and those that the code has beside them."""
@@ -71,12 +82,12 @@ def searched(one: Taken, hardware: str, budget: str) -> float:
         path.write_text(one.text)
         command = [sys.executable, "-m", "isamap", "map", str(path), "--hw", hardware]
         command += ["--tune", budget, "--no-records"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"the search of {one.title} ended with {process.returncode}")
-    return used.ru_maxrss / 1024
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK_OF, *command], capture_output=True, text=True, check=False
+        )
+    if done.returncode:
+        raise SystemExit(f"the search of {one.title} ended with {done.returncode}")
+    return int(done.stderr.splitlines()[-1]) / 1024
 
 
 def line(family: str, found: Sequence[Taken], peak: float | None) -> str:

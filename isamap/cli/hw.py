@@ -19,14 +19,15 @@ def command() -> None:
 def list_shipped() -> None:
     """List the shipped machines, and which run here."""
     from isamap.hw.load import load_hardware, shipped_names
-    from isamap.hw.native import runnable
+    from isamap.hw.native import best_shipped, runnable
 
     rows = []
     for name in shipped_names():
-        machine = load_hardware(name)
+        machine = load_hardware(name, instructions=False)
         here = "no toolchain: simulated" if machine.toolchain is None else runnable(machine)
-        rows.append((name, machine.title, str(len(machine.entries)), here or "runs here"))
-    click.echo("\n".join(table(("name", "machine", "instr.", "here"), rows, frozenset({2}))))
+        rows.append((name, machine.title, here or "runs here"))
+    click.echo("\n".join(table(("name", "machine", "here"), rows)))
+    click.echo(f"'native' is {best_shipped()} here.")
 
 
 @command.command("show")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from isamap.hw.native import best_shipped
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
@@ -90,6 +92,7 @@ def test_hw_list_names_what_ships(isamap: "Run") -> None:
     assert done.code == 0
     for name in ("portable_c", "x86_avx2", "x86_avx512", "gemm16"):
         assert f" {name} " in done.out
+    assert done.out.splitlines()[-1] == f"'native' is {best_shipped()} here."
     assert max(map(len, done.out.splitlines())) <= 80
 
 

@@ -29,7 +29,6 @@ from peer import mapped
 from isamap.pipeline.result import Result
 from isamap.schedule.shape import ASSUMED_EXTENT
 
-
 PEAK_OF = """
 import os, sys
 process = os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:])

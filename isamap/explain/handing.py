@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from isamap.diagnostics import NoMappingError, ScheduleError
 from isamap.hw.accelerator import Accelerator
-from isamap.ir.nodes import Kernel, Statement
-from isamap.ir.statements import read_by
+from isamap.ir.nodes import Kernel
+from isamap.ir.statements import bind_extents, read_by
 from isamap.lower.alternative import Alternative
 from isamap.lower.alternatives import alternatives
 from isamap.lower.choose import check_possible
@@ -33,7 +33,7 @@ class Handing:
     producers: Producers
     index: Needles
     most: int
-    _tried: dict[tuple[tuple[Statement, ...], bool], _Tried] = field(default_factory=dict)
+    _tried: dict[tuple[Kernel, bool], _Tried] = field(default_factory=dict)
     _refused: dict[tuple[Kernel, int, str], str] = field(default_factory=dict)
 
     def refused(self, kernel: Kernel, statement: int, found: Enumeration, last: int) -> str:
@@ -75,7 +75,9 @@ class Handing:
 
     def _other(self, part: Kernel, judge: Judge, number: int) -> _Tried:
         """Return the mappings of another statement, and what was tried of them."""
-        key = part.statements[: number + 1], may_be_taken(part, number)
+        # A change may ask for another extent alone, of which statements know the name.
+        upto = bind_extents(only(part, range(number + 1)))
+        key = upto, may_be_taken(part, number)
         if key not in self._tried:
             found = enumerate_statement(part, number, self.index, self.most)
             self._tried[key] = found, alternatives(part, judge, number, found)

@@ -132,3 +132,63 @@ def test_results_that_nothing_stores_or_takes_are_said_to_be_lost() -> None:
         "no instruction takes s32[16, 32] from cacc to memory, and no instructions make Y of what "
         "stripe_s8 leaves in a register"
     ]
+
+
+HANDED = """\
+format: 1
+name: handed
+clock: 1 GHz
+units: {u: 1}
+storages:
+  acc: {kind: scratchpad, size: 128 KiB, alignment: 64}
+  ub: {kind: scratchpad, size: 192 KiB, alignment: 32}
+  memory: {kind: memory}
+instructions:
+  - semantics: |
+      instruction store(rows in 1..17, cols in 1..17, P) {
+        in c : s32[16, 16] @ acc    out m : s8[rows, cols] @ memory strides [P, 1]
+        for i in 0..rows for j in 0..cols
+        m[i, j] = sat[s8](c[i, j])
+      }
+    throughput: 1
+    latency: 80
+  - semantics: |
+      instruction add {
+        in a : s32[64] @ ub    in b : s32[64] @ ub    out r : s32[64] @ ub
+        r[i] = a[i] + b[i]
+      }
+    throughput: 1
+    latency: 10
+  - semantics: |
+      instruction mul {
+        in a : s32[64] @ ub    in b : s32[64] @ ub    out r : s32[64] @ ub
+        r[i] = a[i] * b[i]
+      }
+    throughput: 1
+    latency: 10
+  - semantics: |
+      instruction extend(n in 1..65) {
+        in m : s8[n] @ memory pad 0    out r : s32[64] @ ub
+        for i in 0..64
+        r[i] = s32(m[i])
+      }
+    throughput: 1
+    latency: 110
+"""
+
+
+def test_changes_of_extents_do_not_take_what_was_found_for_others(tmp_path: Path) -> None:
+    # A multiple of 16 is suggested for N: what S takes there is not what it takes for 17.
+    path = tmp_path / "handed.yaml"
+    path.write_text(HANDED)
+    text = """kernel q(M = 16, N = 17, K = 32) {
+      in A : s8[M, K]  in B : s8[K, N]  in b : s32[N]  local S : s32[M, N]  out C : s8[M, N]
+      S[m, n] += s32(A[m, k]) * s32(B[k, n])
+      C[m, n] = sat[s8](S[m, n] + b[n])
+    }"""
+    (kernel,) = parse_module(text).kernels
+    _, (sums, results) = explain_started(kernel, load_hardware(str(path)))
+    verdicts = [one.verdict for one in (*sums.instructions, *results.instructions)]
+    assert verdicts == ["unreachable"] * 2 + ["part", "differs", "unreachable", "part", "differs"]
+    reasons = {c.rest.partition(",")[0] for one in results.instructions for c in one.changes}
+    assert reasons == {"no instruction takes s32[64] from ub to memory"}

@@ -2,11 +2,13 @@
 
 A statement such as ``Y[r, c] = E[r, c] / S[r]`` may overwrite what it reads.  Then E needs no
 memory of its own: a cache holds more of what is needed, and the lines of Y are fetched while E is
-computed.
+computed.  Units that are queues have no such cache, and what one of them stores in an array
+holds back what another one loads from it.
 """
 
 from collections.abc import Iterator
 
+from isamap.hw.accelerator import Accelerator
 from isamap.ir.ahead import statements_ahead
 from isamap.ir.index import Index
 from isamap.ir.nodes import Access, Buffer, Kernel, Statement
@@ -16,13 +18,15 @@ from isamap.schedule.rounds import rows_in_round, shares_of
 from isamap.schedule.schedule import Schedule
 
 
-def lent_places(kernel: Kernel, schedule: Schedule) -> dict[str, str]:
-    """Return for each local buffer that may lie in the place of an output the output.
+def lent_places(kernel: Kernel, schedule: Schedule, accelerator: Accelerator) -> dict[str, str]:
+    """Return for each local buffer that lies in the place of an output the output.
 
     One statement, with loops of its own, reads the buffer last, each element in the iteration that
     writes the same one of the output, which nothing touches before.  ``kernel`` has its extents
     bound.
     """
+    if accelerator.queues is not None:
+        return {}
     statements = [zero_based(statement) for statement in kernel.statements]
     buffers = {buffer.name: buffer for buffer in kernel.buffers}
     indexed = {r.buffer for s in statements for i in _indices(s) for r in i.reads}

@@ -58,7 +58,7 @@ def lower(
     """
     bound = bind_extents(kernel)
     begun = _begin(bound, accelerator, producers)
-    lent = lent_places(bound, schedule)
+    lent = lent_places(bound, schedule, accelerator)
     for number, own in enumerate(schedule.statements):
         if own.within is None:
             _go_on(begun, schedule, number, KEPT if saved else Finishing((), False), drafts)

@@ -36,7 +36,7 @@ def uncached(
     if cache is None or not accelerator.past_stores:
         return schedule
     apart = {*settled, *statements_ahead(kernel)}
-    lent = lent_places(kernel, schedule)
+    lent = lent_places(kernel, schedule, accelerator)
     own = list(schedule.statements)
     for root, one in enumerate(own):
         if one.within is not None or one.bypass is not None or root in apart:

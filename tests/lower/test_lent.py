@@ -8,6 +8,7 @@ import pytest
 
 from isamap.diagnostics import ScheduleError, Source
 from isamap.ir.statements import bind_extents
+from isamap.lower.lent import lent_places
 from isamap.lower.lower import lower
 from isamap.mapping.fragments.produce import Producers
 from isamap.pipeline.mapped import map_kernel
@@ -31,6 +32,16 @@ def test_a_local_lies_in_an_output_where_neither_is_needed_at_the_other_s_time(n
     assert choice.lowered.lent == LENT.get(name, ())
     arrays = {array.name for array in choice.lowered.arrays}
     assert not arrays & {local for local, _ in choice.lowered.lent}
+
+
+@pytest.mark.parametrize("name", LENT)
+def test_where_units_are_queues_a_local_keeps_its_own_place(name: str) -> None:
+    # Stores to an array hold back loads from it, and no cache is the better for one array less.
+    accelerator, kernel = machine("x86_avx2"), bind_extents(KERNELS[name])
+    schedule = first_choice(KERNELS[name], accelerator).schedule
+    assert lent_places(kernel, schedule, accelerator) == dict(LENT[name])
+    for queues in ("interlocked", "tokens"):
+        assert lent_places(kernel, schedule, replace(accelerator, queues=queues)) == {}
 
 
 @pytest.mark.parametrize("hardware", MACHINES)

@@ -241,6 +241,60 @@ def test_an_operand_has_only_the_values_that_it_may_have(
     assert "is no movement" in finding.text
 
 
+SEEN = """\
+format: 1
+name: seen
+title: bytes that only an instruction for seven bits takes out of their registers
+extends: portable_c
+source: none
+storages:
+  bytes: {kind: registers, count: 8, bits: 8, types: {u8: uint8_t}}
+instructions:
+  - semantics: |
+      instruction load7 { in m : u8[] @ memory  out r : u8[] @ bytes  r[] = m[] }
+    emit: "{r} = *{m};"
+    throughput: 1
+    latency: 1
+  - semantics: |
+      instruction widen7 {
+        in a : u8[] @ bytes values 0 .. 127    out r : s16[] @ reg
+        r[] = s16(a[])
+      }
+    emit: "{r} = (int8_t){a};"
+    throughput: 1
+    latency: 1
+  - semantics: |
+      instruction flip { in a : u8[] @ bytes  out r : u8[] @ bytes  r[] = ~a[] }
+    emit: "{r} = ~{a};"
+    throughput: 1
+    latency: 1
+"""
+STORE = """\
+  - semantics: |
+      instruction store7 { in a : u8[] @ bytes  out m : u8[] @ memory  m[] = a[] }
+    emit: "*{m} = {a};"
+    throughput: 1
+    latency: 1
+"""
+
+
+def test_what_is_seen_through_bounded_operands_has_such_values(tmp_path: Path) -> None:
+    path = tmp_path / "seen.yaml"
+    path.write_text(SEEN, encoding="utf-8")
+    machine = load_hardware(str(path), trust=True)
+    names = ["load7", "widen7", "flip"]
+    findings = found(machine, names)
+    assert [findings[name].status for name in names] == ["right", "right", "not tried"]
+    told = "r is seen only by a of widen7, which is for values 0 .. 127"
+    assert findings["flip"].text == told
+    wrong = changed(machine, "load7", emit="{r} = *{m} / 2;")
+    assert found(wrong, ["load7"])["load7"].status == "wrong"
+    # A store that takes any byte is the better look at it.
+    path.write_text(SEEN + STORE, encoding="utf-8")
+    more = load_hardware(str(path), trust=True)
+    assert [one.status for one in found(more, names).values()] == ["right"] * 3
+
+
 def test_what_is_inherited_is_tested_and_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "bounded.yaml"
     path.write_text(BOUNDED.format(mask="{a}"), encoding="utf-8")

@@ -194,6 +194,7 @@ def _candidate(entry: Entry, accelerator: Accelerator) -> _Candidate | None:
     price = 1 + len(ins) + sum(_price(s.value) for s in instruction.statements)
     price += _COMPUTES * bool(entry.numeric) + 2 * bool(symbols)
     price += _CONSTANT * ("immediate" in kinds.values())
+    price += _CONSTANT * any(o.values is not None for o in instruction.places)
     largest = max((sizes[n] for n, _ in outs), default=0)
     lossy |= {o.name for o in instruction.places if o.role == "in" and sizes[o.name] != largest}
     reads = any(o.role != "out" and kinds[o.name] == "memory" for o in instruction.places)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from isamap.emit.battery import Function
 from isamap.hw.accelerator import Accelerator, Entry
+from isamap.interp.rounding import literal_value
 from isamap.ir.dtype import DTYPES
 from isamap.ir.index import const
 from isamap.ir.nodes import Buffer, Extent, Kernel, Literal, Permissions, Role
@@ -167,7 +168,8 @@ class _Maker:
         for operand in entry.outputs:
             place = places[operand.name]
             if isinstance(place, Register):
-                self._look(place, self._kind(entry, operand.name, symbols), operand.name)
+                moved = slice(len(self.slots)) if moves(entry) else None
+                self._look(place, self._kind(entry, operand.name, symbols), operand.name, moved)
         written = [places[operand.name] for operand in entry.outputs]
         for operand in entry.instruction.places:
             place = places[operand.name]
@@ -175,7 +177,7 @@ class _Maker:
                 # What is only read has to be what it was; where nothing looks at it, nobody knows.
                 kind = self._kind(entry, operand.name, symbols)
                 if self._is_seen(kind):
-                    self._look(place, kind, f"after it {operand.name}")
+                    self._look(place, kind, f"after it {operand.name}", None)
         call = self.calls[tested]
         self.calls[tested] = replace(call, symbols=taken(entry.instruction))
         return Trial(
@@ -270,30 +272,52 @@ class _Maker:
         if operand.values is not None:
             if not moves(link.entry):
                 raise NoTrialError(f"{link.entry.name}, which fills {operand.name}, is no movement")
-            for at, slot in enumerate(self.slots[first:], first):
-                bounded = replace(slot.operand, values=operand.values)
-                self.slots[at] = replace(slot, operand=bounded)
+            self._bound(slice(first, None), operand.values)
         return register
 
-    def _look(self, register: Register, kind: Kind, name: str) -> None:
-        """Add the calls that take a register's content to memory."""
+    def _bound(self, chosen: slice, values: tuple[Literal, Literal]) -> None:
+        """Have what is in memory for some slots in these values, too."""
+        for at in range(*chosen.indices(len(self.slots))):
+            slot = self.slots[at]
+            low, high = slot.operand.values or values
+            low = max(low, values[0], key=literal_value)
+            high = min(high, values[1], key=literal_value)
+            if literal_value(low) > literal_value(high):
+                raise NoTrialError(f"{slot.told} would need values that lie in two ranges apart")
+            self.slots[at] = replace(slot, operand=replace(slot.operand, values=(low, high)))
+
+    def _look(self, register: Register, kind: Kind, name: str, moved: slice | None) -> None:
+        """Add the calls that take a register's content to memory.
+
+        The content is what memory holds for the slots ``moved``; None if it is computed.
+        """
         link = self.links.readers.get(kind)
         if link is None:
             storage, dtype, count = kind
             raise NoTrialError(f"nothing takes {count} {dtype} from {storage} to memory")
+        values = link.entry.instruction.operand(link.operand).values
+        if values is not None:
+            if moved is None:
+                seen = f"only by {link.operand} of {link.entry.name}, which is for values"
+                low, high = values
+                raise NoTrialError(f"{name} is seen {seen} {low.text} .. {high.text}")
+            self._bound(moved, values)
+        after = moved if moves(link.entry) else None
         self.purpose.append(name)
         places = self._call(link.entry, link.symbols, {link.operand: register}, {})
         for operand in link.entry.outputs:
             place = places[operand.name]
             if isinstance(place, Register):
                 kind_ = self._kind(link.entry, operand.name, link.symbols)
-                self._look(place, kind_, f"{operand.name} of {link.entry.name}")
+                self._look(place, kind_, f"{operand.name} of {link.entry.name}", after)
         self.purpose.pop()
 
     def _is_seen(self, kind: Kind) -> bool:
-        """Return whether calls take the content of such registers to memory, and no other does."""
+        """Return whether a call takes such registers' content to memory, and no other does."""
         link = self.links.readers.get(kind)
         if link is None:
+            return False
+        if link.entry.instruction.operand(link.operand).values is not None:
             return False
         outputs = link.entry.outputs
         return all(self._in_memory(link.entry, operand) for operand in outputs)

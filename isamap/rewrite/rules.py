@@ -41,8 +41,9 @@ from isamap.rewrite.spelled import BY_SUM, IN_STEPS, SPELLED
 from isamap.rewrite.split_terms import split_terms
 from isamap.rewrite.start_last import NAME as START
 from isamap.rewrite.start_last import start_last
+from isamap.rewrite.steps import LAST as LAST_STEP
 from isamap.rewrite.steps import NAME as STEPS
-from isamap.rewrite.steps import in_steps
+from isamap.rewrite.steps import in_steps, last_step
 from isamap.rewrite.turned import NAME as TURN
 from isamap.rewrite.turned import turn_windows
 from isamap.rewrite.widen import NAME as WIDEN
@@ -77,7 +78,7 @@ RULES: tuple[Named, ...] = (
 )
 """The rules that need to know nothing of a machine, each with the name that chooses it."""
 
-NAMES = (REASSOCIATE, INSERT, COPY, *(name for name, _ in RULES), SPLIT, WIDEN, START)
+NAMES = (REASSOCIATE, INSERT, COPY, *(name for name, _ in RULES), LAST_STEP, SPLIT, WIDEN, START)
 """The names of all rules."""
 
 APPROXIMATED = frozenset((DIVIDED, SIGMOID))
@@ -92,7 +93,7 @@ SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
 FINAL = frozenset((REASSOCIATE,))
 """Rules after which no other one finds what it would not have found before."""
 
-UNMAPPED = frozenset((COPY, STEPS, BY_SUM, IN_STEPS, TURN))
+UNMAPPED = frozenset((COPY, STEPS, LAST_STEP, BY_SUM, IN_STEPS, TURN))
 """Rules that gain nothing for a statement that has mappings, unless each call of the best one does
 one iteration only, or waits for its operands as long as it works.
 """
@@ -111,6 +112,7 @@ def rules_for(
         (INSERT, inserting(shapes)),
         (COPY, copying(shapes)),
         *RULES,
+        (LAST_STEP, last_step(shapes)),
         (SPLIT, splitting(shapes)),
         (WIDEN, widening(shapes)),
         (START, start_last),

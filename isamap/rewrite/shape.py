@@ -107,6 +107,14 @@ def fits(shape: Expr, expr: Expr, reassociate: bool) -> tuple[Fit, ...]:
     return tuple(fit for fit in found.values() if fit.inserted == fewest)
 
 
+def operands(shape: Expr, expr: Expr) -> tuple[Mapping[str, Expr], ...]:
+    """Return what the operands of a shape stand for, each way in which ``expr`` has it as it is."""
+    found = islice(_Fitting(False).fit(shape, expr, {}), MOST_FITS)
+    same = commuted(expr)
+    own = [p.bound for p in found if not p.inserted and commuted(p.value) == same]
+    return tuple(bound for n, bound in enumerate(own) if bound not in own[:n])
+
+
 def commuted(expr: Expr) -> Expr:
     """Return an expression with the arguments of commutative operations in a canonical order."""
     if not isinstance(expr, Op):

@@ -22,7 +22,7 @@ from isamap.ir.printer import print_expr
 from isamap.ir.statements import identity
 from isamap.mapping.laws.places import as_written
 from isamap.mapping.needles.pattern import size
-from isamap.mapping.needles.readings import REDUCTIONS
+from isamap.mapping.needles.readings import POSITION, REDUCTIONS
 
 KEPT = 6
 """Alignments of a pair of subexpressions that are kept, the cheapest first."""
@@ -100,8 +100,8 @@ class _Aligner:
             case Literal():
                 yield constant(pattern, expr)
             case Coordinate():
-                text = "it uses the position of an element as data"
-                yield Alignment(3, (Reason("operand", text, expr.span, pattern.span),), None)
+                reason = Reason("operand", POSITION, expr.span, pattern.span)
+                yield Alignment(3, (reason,), None)
             case Reduce():
                 yield from self._reduction(pattern, expr)
             case Op():

@@ -19,7 +19,7 @@ from isamap.mapping.needles.needles import (
     roots,
 )
 from isamap.mapping.needles.pattern import bindings
-from isamap.mapping.needles.readings import written_like
+from isamap.mapping.needles.readings import POSITION, written_like
 
 MOST = 10
 
@@ -154,7 +154,7 @@ def _difference(pattern: Expr, expr: Expr) -> Misfit | None:
             same = pattern == expr
             return None if same else Misfit(0, f"its {pattern.text} is not {here}")
         case Coordinate():
-            return Misfit(0, "it uses the position of an element as data")
+            return Misfit(0, POSITION)
         case Reduce(reduction, _, inner, _):
             if isinstance(expr, Reduce) and expr.reduction != reduction:
                 return Misfit(0, f"it does '{reduction}', {here} does '{expr.reduction}'")

@@ -27,6 +27,9 @@ from isamap.mapping.needles.twins import merge_twins
 MOVES = "it only moves data"
 """The reason why a movement is no needle."""
 
+POSITION = "it uses the position of an element as data, and no kernel is matched to that"
+"""The reason why an instruction that computes with positions is no needle."""
+
 CASTS = ("cast", "sat")
 MEMORY_KINDS = ("memory", "cache")
 
@@ -151,7 +154,7 @@ def _obstacle(target: Access, value: Expr, axes: tuple[Axis, ...]) -> str:
         if seen_by(access, axes) is None:
             return f"an index of its operand {access.buffer} is not linear in its axes"
     if _has_coordinate(value):
-        return "it uses the position of an element as data"
+        return POSITION
     return ""
 
 

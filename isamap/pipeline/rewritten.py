@@ -28,6 +28,9 @@ ENUMERATED = 24
 SCHEDULED = 3
 """Those of them that are proved, scheduled and estimated."""
 
+NEAR, MORE = 1.05, 6
+"""More of them are, if the closed form tells them apart from the best by no more than this."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
@@ -178,7 +181,8 @@ class Rewriter:
             if (cycles := self.costs.quick(candidate, contest.calls, limit)) < limit
         ]
         quick.sort(key=lambda item: item[0])
-        for _, candidate in quick[:SCHEDULED]:
+        near = [own for own in quick[:MORE] if own[0] <= NEAR * quick[0][0]]
+        for _, candidate in max(near, quick[:SCHEDULED], key=len):
             if self._proved(candidate) and (not contest.using or self.costs.uses(candidate)):
                 found = self.costs.estimate(candidate, contest.reach(candidate))
                 contest.offer(candidate, *found)

@@ -368,3 +368,11 @@ def test_calls_that_wait_for_operands_are_tried_in_steps() -> None:
     result = map_kernel(_kernel(given, "C[m, n] = max(A[m, n] * S[m], 0)"), machine)
     assert [own.rule for own in result.rewritings] == ["in-steps"]
     assert result.estimate.cycles <= 1.1 * alone.estimate.cycles
+
+
+def test_what_the_closed_form_hardly_tells_apart_is_estimated() -> None:
+    buffers = "in A : bf16[13, 37]; in B : bf16[37, 29]; out C : f32[13, 29]"
+    kernel = _kernel(buffers, "C[m, n] += f32(A[m, k]) * f32(B[k, n])")
+    machine = load_hardware("wasm_relaxed")
+    written = map_kernel(kernel, machine, Options(rewrite=()))
+    assert map_kernel(kernel, machine).estimate.cycles <= 0.95 * written.estimate.cycles

@@ -17,7 +17,7 @@ from isamap.pipeline.offered import statements
 from isamap.pipeline.sizes import TYPICAL_SIZE
 from isamap.rewrite.apply import judge
 from isamap.rewrite.rule import Rewriting
-from isamap.rewrite.rules import FINAL, SHAPED, UNMAPPED, WHOLE, Named, rules_for
+from isamap.rewrite.rules import FINAL, ITSELF, SHAPED, UNMAPPED, WHOLE, Named, rules_for
 
 STEPS = 64
 """Kernels that one statement can become which are looked at."""
@@ -215,7 +215,7 @@ class Rewriter:
             return
         barred = (
             WHOLE
-            | (SHAPED if applied & SHAPED else frozenset())
+            | (SHAPED | ITSELF if applied & SHAPED else frozenset())
             | (frozenset() if contest.calls == inf or contest.hungry else UNMAPPED)
         )
         floors = self.costs.floors(before)

@@ -90,6 +90,9 @@ WHOLE = frozenset((START,))
 SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
 """Rules that bring a value into an instruction's shape: one of them is enough for a statement."""
 
+ITSELF = frozenset((LAST_STEP,))
+"""Rules for shapes that a value has by itself: those that others give it do not count."""
+
 FINAL = frozenset((REASSOCIATE,))
 """Rules after which no other one finds what it would not have found before."""
 

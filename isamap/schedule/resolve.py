@@ -11,6 +11,7 @@ from isamap.ir.nodes import Access, Statement
 from isamap.ir.printer import print_expr
 from isamap.mapping.find import on_axes
 from isamap.mapping.matching import Mapping
+from isamap.mapping.tiles.shared import accesses_of
 from isamap.schedule.buffers import resolve_buffers
 from isamap.schedule.early import resolve_early
 from isamap.schedule.inside import copied_inside
@@ -398,6 +399,9 @@ def _unfit(
     can = [kind for kind in KINDS if treatments.cost(operand, kind) is not None]
     text = f"'{own.what.text}' cannot be {how} for operand '{operand}' of this mapping"
     hint = f"it can be {' or '.join(can)}" if can else treatments.lacking(operand)
+    made_of = [print_expr(a) for a in accesses_of(treatments.mapping.matching, operand)]
+    if can and len(made_of) > 1:
+        hint = f"it is made of {' and '.join(made_of)}: all can be {' or '.join(can)}"
     return Diagnostic("E415", text, own.treatment.span, hint=hint)
 
 

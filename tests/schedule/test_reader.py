@@ -5,8 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isamap.diagnostics import Diagnostic, ScheduleError, Source
+from isamap.hw.load import load_hardware
+from isamap.pipeline.mapped import map_kernel
+from isamap.pipeline.options import Options
 from isamap.schedule.reader import parse_schedule
 from isamap.schedule.written import CLAUSES, WrittenSchedule, WrittenStatement
+from isamap.text.load import parse_module
 from tests.profiles import examples
 
 FULL = """\
@@ -148,3 +152,17 @@ def test_all_errors_of_a_text_are_told_at_once() -> None:
     with pytest.raises(ScheduleError) as caught:
         read("schedule mm {\n C { loops m\n tile m\n }\n D { axes\n }\n}")
     assert [d.span.line for d in caught.value.diagnostics if d.span] == [3, 4, 6]
+
+
+def test_what_an_operand_is_made_of_is_told_where_it_cannot_lie_as_it_does() -> None:
+    # b of fadd is a product: of A, one element of it, and B, which is transposed.
+    text = "kernel k { in A : f32[8, 16]  in B : f32[32, 16]  out C : f32[8, 32] "
+    (kernel,) = parse_module(text + "C[m, n] += A[m, k] * B[n, k] }").kernels
+    written = "C {\n instruction fadd\n axes i <- n\n tile n=4\n loops none\n"
+    written += " operands A direct, B packed\n}\n"
+    schedule = parse_schedule(Source("s.sched", f"schedule k on aarch64_neon {{\n{written}}}\n"))
+    with pytest.raises(ScheduleError) as caught:
+        map_kernel(kernel, load_hardware("aarch64_neon"), Options(schedule=schedule))
+    (found,) = caught.value.diagnostics
+    assert found.code == "E415"
+    assert found.hint == "it is made of A[m, k] and B[n, k]: all can be packed"

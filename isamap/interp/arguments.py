@@ -72,6 +72,14 @@ def check_arrays(
         raise ArgumentsError(found)
 
 
+def check_values(kernel: Kernel, arrays: Mapping[str, Values]) -> None:
+    """Raise ArgumentsError for arrays with values that their buffers are said not to have."""
+    given = [(b, arrays[b.name]) for b in inputs_of(kernel) if b.values and b.name in arrays]
+    broken = [(b, text) for b, array in given if (text := _outside_range(b, array)) is not None]
+    if broken:
+        raise ArgumentsError([fail("E214", text, b.span) for b, text in broken])
+
+
 def _outside_range(buffer: Buffer, array: Values) -> str | None:
     if buffer.values is None or array.size == 0:
         return None

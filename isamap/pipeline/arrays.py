@@ -1,5 +1,6 @@
 """Arrays by buffer name: read from a file, checked against a kernel, written to a file."""
 
+import io
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
                 what = "holds one array, not an .npz archive" if single else "is no .npz archive"
                 raise ArgumentsError(fail("E731", f"'{path}' {what}"))
             archive = np.load(file, allow_pickle=False)
-            return {name: _member(path, name, archive[name]) for name in archive.files}
+            return {name: _member(path, name, _content(archive, name)) for name in archive.files}
     except (
         OSError,
         ValueError,
@@ -45,7 +46,7 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         with path.open("wb") as file, zipfile.ZipFile(file, "w") as archive:
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+                    np.lib.format.write_array(member, _raw(array), allow_pickle=False)
     except OSError as error:
         raise ArgumentsError(fail("E732", f"cannot write '{path}': {error.strerror}")) from error
 
@@ -115,6 +116,31 @@ def _sizes_told(kernel: Kernel, buffer: str, symbols: Symbols) -> str | None:
     whole = f"{buffer}[{', '.join(map(str, shape))}]"
     sizes = ", ".join(f"{name} is {values[name]}" for name in names)
     return f"it is {whole}, where {sizes}; --set gives an extent a size"
+
+
+_NO_TYPE, _BYTES = b"'descr': '<f1'", b"'descr': '|V1'"
+"""What numpy writes of the elements of f8e5m2 and cannot read, and what it writes of f8e4m3."""
+
+
+def _raw(array: np.ndarray) -> np.ndarray:
+    """Return an array as numpy can write and read it: elements of types of others as bytes."""
+    array = np.asarray(array)
+    is_foreign = array.dtype.isbuiltin == 2
+    return array.view(f"V{array.dtype.itemsize}") if is_foreign else array
+
+
+def _content(archive: "np.lib.npyio.NpzFile", name: str) -> object:
+    """Return a member of an archive, also of a type that numpy writes but does not read."""
+    try:
+        content: object = archive[name]
+    except ValueError:
+        assert archive.zip is not None
+        (member,) = {name, f"{name}.npy"} & set(archive.zip.namelist())
+        head, text, rest = archive.zip.read(member).partition(_NO_TYPE)
+        if not text or len(head) > len(np.lib.format.MAGIC_PREFIX) + 8:
+            raise
+        return np.lib.format.read_array(io.BytesIO(head + _BYTES + rest), allow_pickle=False)
+    return content
 
 
 def _member(path: Path, name: str, content: object) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 
 from isamap.diagnostics import ArgumentsError, LimitError, fail
 from isamap.hw.accelerator import Accelerator
+from isamap.interp.arguments import check_values
 from isamap.interp.inputs import random_inputs
 from isamap.interp.reads import check_reads
 from isamap.ir.nodes import Kernel
@@ -41,6 +42,7 @@ def compute(
         arrays = typed_arrays(kernel, given)
         symbols = infer_symbols(kernel, arrays)
         check_shapes(kernel, arrays, symbols)
+        check_values(kernel, arrays)
         check_reads(kernel, arrays, symbols)
     result = map_kernel(kernel, hardware, options, tell)
     choice = choose_way(result, symbols, options.simulate)

@@ -260,6 +260,7 @@ class Result:
         machine, or the compiler is missing or fails.
         """
         from isamap.hw.native import elsewhere
+        from isamap.interp.arguments import check_values
         from isamap.interp.reads import check_reads, reads_data
         from isamap.run.build import (
             build_shared,
@@ -277,7 +278,10 @@ class Result:
             )
         # Indices that arrays hold are looked at before each call: C would follow them anywhere.
         check = partial(check_reads, self.kernel) if reads_data(self.kernel) else None
-        return Compiled(self.source, build_shared(self.source, self.accelerator), check)
+        # So are values: instructions are chosen for those that the kernel declares.
+        has_values = any(buffer.values for buffer in self.kernel.buffers)
+        given = partial(check_values, self.kernel) if has_values else None
+        return Compiled(self.source, build_shared(self.source, self.accelerator), check, given)
 
 
 @dataclass(frozen=True, slots=True)

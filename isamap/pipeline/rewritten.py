@@ -135,8 +135,7 @@ class Rewriter:
         seen = {start.statements}
         frontier = [start]
         for _ in range(LONGEST):
-            frontier = list(self._reached(frontier, contest, seen))
-            self._compete(frontier, contest)
+            frontier = self._compete(list(self._reached(frontier, contest, seen)), contest)
         return self._in_round(contest) if self.rounds else contest.best
 
     def _in_round(self, contest: Contest) -> Candidate | None:
@@ -155,8 +154,11 @@ class Rewriter:
                 return alike[n]
         return contest.best
 
-    def _compete(self, reached: Sequence[Candidate], contest: Contest) -> None:
-        """Let candidates compete with the best so far."""
+    def _compete(self, reached: Sequence[Candidate], contest: Contest) -> list[Candidate]:
+        """Let candidates compete with the best so far; return them, the likeliest ones first.
+
+        Those come first from which :data:`STEPS` leaves enough that is looked at.
+        """
         within = [
             (floor, candidate)
             for candidate in reached
@@ -166,7 +168,7 @@ class Rewriter:
             and (not contest.using or self.costs.may_use(candidate))
         ]
         if not within:
-            return
+            return list(reached)
         contest.reached += [candidate for _, candidate in within]
         within.sort(key=lambda item: item[0])
         # The closed form may know too little of the statement as it is.
@@ -186,6 +188,8 @@ class Rewriter:
             if self._proved(candidate) and (not contest.using or self.costs.uses(candidate)):
                 found = self.costs.estimate(candidate, contest.reach(candidate))
                 contest.offer(candidate, *found)
+        known = {id(candidate): cycles for cycles, candidate in quick}
+        return sorted(reached, key=lambda one: known.get(id(one), inf))
 
     # --- what a statement can become --------------------------------------------------------------
     def _reached(

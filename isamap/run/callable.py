@@ -14,6 +14,7 @@ from isamap.run.library import Bound, Library, array_for
 from isamap.run.protocol import shape_of
 
 Check = Callable[[Mapping[str, np.ndarray], Mapping[str, int]], None]
+CheckGiven = Callable[[Mapping[str, np.ndarray]], None]
 """Looks at the arrays and symbols of a call, and raises."""
 
 Given = np.ndarray | np.generic
@@ -40,11 +41,14 @@ _NOTHING = _Held(frozenset(), {}, {}, None)
 class _Caller:
     """What is called with the arrays of a kernel that it does not hold yet."""
 
-    def __init__(self, library: Library, held: _Held, check: Check | None) -> None:
+    def __init__(
+        self, library: Library, held: _Held, check: Check | None, check_given: CheckGiven | None
+    ) -> None:
         self.source = library.source
         self._library = library
         self._held = held
         self._check = check
+        self._check_given = check_given
 
     def __call__(
         self,
@@ -132,6 +136,8 @@ class _Caller:
         given = {**arrays, **(out or {})}
         values = infer_symbols(self.source, given, self._symbols(symbols or {}))
         check_arrays(self.source, given, values, self._held.names)
+        if self._check_given is not None:
+            self._check_given(arrays)
         if self._check is not None:
             self._check({**self._held.arrays, **given}, values)
         used: dict[str, np.ndarray] = {}
@@ -221,9 +227,19 @@ class Compiled(_Caller):
     ``ml_dtypes``.  The library runs in this process: only load what you trust.
     """
 
-    def __init__(self, source: CSource, path: Path, check: Check | None = None) -> None:
-        """Load a library.  ``check`` looks at the arrays and symbols of every call, and raises."""
-        super().__init__(Library(source, path), _NOTHING, check)
+    def __init__(
+        self,
+        source: CSource,
+        path: Path,
+        check: Check | None = None,
+        check_given: CheckGiven | None = None,
+    ) -> None:
+        """Load a library.
+
+        ``check`` looks at all arrays and symbols of every call, and raises; ``check_given`` at the
+        arrays that are given, constants when they are.
+        """
+        super().__init__(Library(source, path), _NOTHING, check, check_given)
         self.path = path
 
     def prepare(
@@ -256,6 +272,8 @@ class Compiled(_Caller):
         ahead = self.source.ahead
         values = infer_symbols(self.source, given, symbols or {}, ahead.symbols if ahead else ())
         self._check_constants(given, constants, values)
+        if self._check_given is not None:
+            self._check_given(given)
         used = {
             p.name: _fitting(given[p.name], p) for p in self.source.parameters if p.name in given
         }
@@ -264,7 +282,7 @@ class Compiled(_Caller):
         only = ahead.only if ahead is not None and self._check is None else frozenset()
         kept = {name: array for name, array in used.items() if name not in only}
         held = _Held(frozenset(constants), kept, values, prepared)
-        return Prepared(self._library, held, self._check)
+        return Prepared(self._library, held, self._check, self._check_given)
 
     def _check_constants(
         self, given: Mapping[str, np.ndarray], constants: Sequence[str], values: Mapping[str, int]

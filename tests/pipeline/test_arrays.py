@@ -24,6 +24,19 @@ def test_arrays_survive_a_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["B"], B)
 
 
+@pytest.mark.parametrize("name", ["float8_e5m2", "float8_e4m3fn", "bfloat16", "int4", "uint4"])
+def test_numpy_reads_what_is_written_and_so_do_we_what_numpy_writes(
+    name: str, tmp_path: Path
+) -> None:
+    array = np.arange(6, dtype=np.float32).reshape(2, 3).astype(getattr(ml_dtypes, name))
+    write_arrays(tmp_path / "x.npz", {"A": array, "B": array.astype(np.float64)})
+    with np.load(tmp_path / "x.npz") as found:
+        np.testing.assert_array_equal(found["A"].view(array.dtype), array)
+        np.testing.assert_array_equal(found["B"], array.astype(np.float64))
+    np.savez(tmp_path / "y.npz", A=array)
+    np.testing.assert_array_equal(read_arrays(tmp_path / "y.npz")["A"].view(array.dtype), array)
+
+
 def test_names_of_parameters_are_names_of_arrays(tmp_path: Path) -> None:
     write_arrays(tmp_path / "x.npz", {"file": A, "args": B, "allow_pickle": A})
     assert read_arrays(tmp_path / "x.npz").keys() == {"file", "args", "allow_pickle"}

@@ -10,7 +10,9 @@ from isamap.interp.inputs import random_inputs
 from isamap.interp.run import interpret
 from isamap.ir.nodes import Kernel
 from isamap.ir.printer import print_statement
+from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.offered import statements
+from isamap.pipeline.options import Options
 from isamap.pipeline.source import load_hardware
 from isamap.rewrite.apply import Rewritings, rewritings
 from isamap.rewrite.rules import rules_for
@@ -67,6 +69,51 @@ def test_terms_that_may_count_twice_overlap_those_before() -> None:
         "S_parts[r, c_lane] max= X[r, c_lane + 21]",
         "S[r] max= S_parts[r, c_lane]",
     ]
+
+
+def test_where_an_instruction_adds_groups_so_does_each_lane() -> None:
+    text = (
+        "kernel k { in a : s8[300]  in b : s8[300]  out y : s32[]  y[] += s32(a[k]) * s32(b[k]) }"
+    )
+    found = split(text)
+    four = [  # 64 terms a step; 44 are left over, in 11 lanes
+        "y_parts[k_lane] += s32(a[k_group + 4*k_lane + 64*k_step]) * "
+        "s32(b[k_group + 4*k_lane + 64*k_step])",
+        "y_parts[k_lane2] += s32(a[k_group + 4*k_lane2 + 256]) * s32(b[k_group + 4*k_lane2 + 256])",
+        "y[] += y_parts[k_lane]",
+    ]
+    assert four in found
+    # Pairs of 16 bits are wide enough for bytes, which are loaded so; groups of bytes hold no s16.
+    assert any("k_group + 2*k_lane" in one[0] for one in found)
+    assert not any("4*k_lane" in one[0] for one in split(text.replace("s8", "s16")))
+    assert not any("k_group" in one[0] for one in split(text.replace("+=", "max=")))
+
+
+@given(st.integers(1, 5), st.integers(60, 700), st.sampled_from(("s8", "s16", "u8")))
+@examples(4)
+def test_groups_compute_the_same(rows: int, terms: int, dtype: str) -> None:
+    kernel = kernel_of(
+        f"kernel k {{ in a : {dtype}[{rows}, {terms}]  in b : s8[{terms}]  out y : s32[{rows}] "
+        "y[m] += s32(a[m, k]) * s32(b[k]) }"
+    )
+    found = by("split-reduction", kernel)
+    assert not found.refused
+    inputs = random_inputs(kernel, seed=terms)
+    want = interpret(kernel, inputs)["y"]
+    for rewriting in found.proved:
+        assert_valid(rewriting, kernel)
+        assert (interpret(rewriting.kernel, inputs)["y"] == want).all()
+
+
+@pytest.mark.parametrize("name", ["aarch64_neon", "hexagon_hvx", "mips_msa", "x86_avx2"])
+def test_dot_products_of_bytes_use_whole_registers(name: str) -> None:
+    kernel = kernel_of(
+        "kernel k { in a : s8[4096]  in b : s8[4096]  out y : s32[]  y[] += s32(a[k]) * s32(b[k]) }"
+    )
+    machine = load_hardware(name)
+    result = map_kernel(kernel, machine, Options(prove=False))
+    notes = [one.note for one in result.rewritings if one.rule == "split-reduction"]
+    assert any(" groups of " in note for note in notes)
 
 
 def test_as_many_results_as_an_instruction_has_and_four_times_as_many() -> None:

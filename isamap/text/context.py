@@ -45,7 +45,8 @@ class Scope:
 
     ``constants`` are names that stand for numbers.  ``known`` are the extents with a number,
     ``derived`` those that are expressions of symbols.  ``broken`` are names whose declaration is
-    wrong: nothing more is said about them.  ``limits`` takes the questions that the solver left
+    wrong: nothing more is said about them.  ``disputed`` has the ends that were advised for
+    variables with two ranges.  ``limits`` takes the questions that the solver left
     open.
     """
 
@@ -59,6 +60,7 @@ class Scope:
     parameters: dict[str, Word] = field(default_factory=dict)
     buffers: dict[str, Declared] = field(default_factory=dict)
     ranges: dict[str, Range] = field(default_factory=dict)
+    disputed: dict[str, str] = field(default_factory=dict)
     values: dict[str, tuple[int, int]] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     first: dict[str, Word] = field(default_factory=dict)

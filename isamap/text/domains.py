@@ -52,7 +52,7 @@ def ranges_of(scope: Scope, uses: Uses) -> Ranges | None:
                 found[name] = (const(0), bound.extent)
         elif uses.complete:
             message = f"no access bounds the variable {name}"
-            hint = f"say its range on a line before: for {name} in 0..{_guess(uses, name)}"
+            hint = f"say its range on a line before, such as: for {name} in 0..{_guess(uses, name)}"
             if name in uses.bare:
                 message = f"{name} is no buffer, no extent, and as a variable no access bounds it"
                 hint = f"an input is declared, 'in {name} : f32[]', and read with {name}[]"
@@ -107,6 +107,11 @@ def _agreed(scope: Scope, name: str, bounds: list[_Bound]) -> _Bound | None:
             # The smallest one stays inside all of them.
             end = min(known) if len(known) == len(sizes) else sizes[0]
             hint = f"make the shapes agree, or say the range: for {name} in 0..{end}"
+            if scope.disputed.setdefault(name, str(end)) != str(end):
+                hint = (
+                    f"a range that is said holds for {name} in every statement: give it another "
+                    f"name in this one, and say the range of that, 0..{end}"
+                )
             notes = [scope.note(f"0..{sizes[0]} from here", first.use.node)]
             scope.fail("E023", message, bound.use.node, hint, tuple(notes))
             return None
@@ -114,11 +119,16 @@ def _agreed(scope: Scope, name: str, bounds: list[_Bound]) -> _Bound | None:
 
 
 def _guess(uses: Uses, name: str) -> str:
-    """Return an upper end for the hint: an extent of the statement, or a number."""
+    """Return an upper end for the hint: what an extent of the statement holds, or a number."""
     for use in uses.accesses:
         for _, index, extent in use.dimensions:
-            if index.atoms == (Name(name),) and not use.padded:
+            if use.padded:
+                continue
+            if index.atoms == (Name(name),):
                 return str(extent)
+            step = index.coefficient(name).constant
+            if step is not None and step > 1:
+                return str(extent // step)
     return "3"
 
 

@@ -49,6 +49,17 @@ class SizeType(click.ParamType):  # type: ignore[type-arg]
         return match[1], int(match[2])
 
 
+def _once(
+    ctx: click.Context, param: click.Parameter, sizes: tuple[tuple[str, int], ...]
+) -> tuple[tuple[str, int], ...]:
+    """Return the sizes, if no extent is given two."""
+    for at, (name, size) in enumerate(sizes):
+        if (other := dict(sizes[:at]).get(name, size)) != size:
+            text = f"{name} is given two values, {other} and {size}"
+            raise click.BadParameter(text, ctx=ctx, param=param)
+    return sizes
+
+
 class BudgetType(click.ParamType):  # type: ignore[type-arg]
     """``50`` trials or ``30s``, ``2m``, ``1h`` of time."""
 
@@ -155,6 +166,7 @@ def _with_machine(command: _F, hardware: bool) -> _F:
             "sizes",
             multiple=True,
             type=SizeType(),
+            callback=_once,
             help="Give an extent a value, for example --set N=64; repeat it for several.",
         ),
         click.option(

@@ -21,7 +21,7 @@ from isamap.lower.nodes import (
 )
 from isamap.lower.number import without_number
 
-_REACHED = 1 << 47
+ADDRESSABLE = 1 << 47
 """Bytes: what one process can address on CPUs of 64 bits; sizes far below it are counted without
 overflow."""
 
@@ -43,7 +43,7 @@ def excess(lowered: LoweredKernel, accelerator: Accelerator) -> str | None:
     scratchpads and numbered registers are limits there.
     """
     held = sum(_least(array.size) * array.dtype.bytes for array in lowered.arrays)
-    if held > _REACHED:
+    if held > ADDRESSABLE:
         return f"{lowered.name} needs {held} bytes of memory, more than any program can address"
     limits = [(s, c) for s in accelerator.storages if (c := _capacity(s, accelerator)) is not None]
     use = peak_use(lowered, accelerator) if limits else {}

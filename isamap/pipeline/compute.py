@@ -15,7 +15,7 @@ from isamap.pipeline.execute import build, execute
 from isamap.pipeline.mapped import map_kernel
 from isamap.pipeline.options import Clock, Options, Tell, silent
 from isamap.pipeline.result import Execution
-from isamap.pipeline.sizes import infer_symbols
+from isamap.pipeline.sizes import check_addressable, infer_symbols
 from isamap.pipeline.way import choose_way
 
 
@@ -31,6 +31,7 @@ def compute(
     Raises ArgumentsError for arrays that do not fit, NoMappingError, ToolError, and LimitError when
     the only way to run is a simulation that takes too long.
     """
+    check_addressable(kernel)
     if given is None:
         if kernel.symbols:
             name = kernel.symbols[0]

@@ -35,7 +35,7 @@ from isamap.pipeline.result import (
 )
 from isamap.pipeline.sequences import Sequences, axes_text, tile_text
 from isamap.pipeline.serve import emitted
-from isamap.pipeline.sizes import TYPICAL_SIZE
+from isamap.pipeline.sizes import TYPICAL_SIZE, check_addressable
 from isamap.pipeline.started import started
 from isamap.pipeline.unmapped import enumerate_each, nothing
 from isamap.pipeline.written import arrange_written
@@ -48,10 +48,12 @@ def map_kernel(
     """Map a kernel on to a machine.
 
     Raises NoMappingError when nothing on the machine computes a statement, ScheduleError when the
-    schedule that is given does not fit, ToolError when tuning needs a compiler that fails.
+    schedule that is given does not fit, LimitError when no program can address the arrays,
+    ToolError when tuning needs a compiler that fails.
     ``tell`` hears the name of each stage as it begins.
     """
     options = options or Options()
+    check_addressable(kernel)
     clock = Clock(tell)
     symbols = dict.fromkeys(kernel.symbols, TYPICAL_SIZE)
     arranged, choice = arrange_kernel(kernel, hardware, options, clock)

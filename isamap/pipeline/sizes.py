@@ -5,9 +5,10 @@ from math import prod
 
 import numpy as np
 
-from isamap.diagnostics import ArgumentsError, fail
+from isamap.diagnostics import ArgumentsError, LimitError, fail
 from isamap.ir.index import Index, Name
 from isamap.ir.nodes import Kernel, Statement
+from isamap.lower.capacity import ADDRESSABLE
 from isamap.lower.nodes import LoweredKernel
 
 # Sizes at which a kernel with symbolic extents is run: no multiple of any tile first.
@@ -22,6 +23,19 @@ def all_sizes(kernel: Kernel, symbols: Symbols) -> dict[str, int]:
     """Return the value of every extent, the known ones included."""
     known = {e.name: e.value for e in kernel.extents if e.value is not None}
     return {**known, **symbols}
+
+
+def check_addressable(kernel: Kernel) -> None:
+    """Raise LimitError if what callers give and get is more than a program can address.
+
+    Extents without a value are taken for 1.
+    """
+    values = {**dict.fromkeys(kernel.symbols, 1), **all_sizes(kernel, {})}
+    given = [b for b in kernel.buffers if b.role in ("in", "const", "out", "inout")]
+    held = sum(prod(int(n.evaluate(values)) for n in b.shape) * b.dtype.bytes for b in given)
+    if held > ADDRESSABLE:
+        text = f"the arrays of {kernel.name} take {held} bytes, more than any program can address"
+        raise LimitError(fail("E753", text, kernel.span))
 
 
 def shape_of(kernel: Kernel, buffer: str, symbols: Symbols) -> tuple[int, ...]:

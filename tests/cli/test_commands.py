@@ -200,3 +200,21 @@ def test_a_certificate_without_end_is_told(isamap: "Run", tmp_path: Path, text: 
     done = isamap("prove", "--check", str(path))
     assert done.code == 1
     assert "error[E771]" in done.err
+
+
+def test_an_extent_has_one_value(isamap: "Run") -> None:
+    twice = isamap("match", "examples/matmul.ir", "--set", "M=3", "--set", "M=4")
+    assert twice.code == 2
+    assert "M is given two values, 3 and 4" in twice.err
+    assert isamap("check", "examples/matmul.ir").code == 0
+
+
+def test_arrays_that_nothing_can_address_are_told_at_once(isamap: "Run", tmp_path: Path) -> None:
+    path = tmp_path / "huge.ir"
+    path.write_text(
+        "kernel k(N = 4611686018427387904) { in A : f32[N]  out C : f32[N]  C[n] = A[n] }"
+    )
+    for command in ("map", "run"):
+        done = isamap(command, str(path), "--hw", "portable_c")
+        assert done.code == 6
+        assert "error[E753]: the arrays of k take 36893488147419103232 bytes" in done.err

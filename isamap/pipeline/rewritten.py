@@ -15,6 +15,8 @@ from isamap.pipeline.candidates import LONGEST, WORTH, Candidate, Contest
 from isamap.pipeline.costs import FASTER, Costs
 from isamap.pipeline.offered import statements
 from isamap.pipeline.sizes import TYPICAL_SIZE
+from isamap.rewrite.alike import NAME as SHARE
+from isamap.rewrite.alike import share_local
 from isamap.rewrite.apply import judge
 from isamap.rewrite.rule import Rewriting
 from isamap.rewrite.rules import FINAL, ITSELF, SHAPED, UNMAPPED, WHOLE, Named, rules_for
@@ -109,7 +111,18 @@ class Rewriter:
             if best is not None:
                 kernel = best.kernel
                 applied += best.rewritings
+        # Each was rewritten by itself; some now compute the same beforehand.
+        while applied and (found := self._shared(kernel)) is not None:
+            kernel = found.kernel
+            applied.append(found)
         return Rewritten(kernel, tuple(applied), tuple(self.refused))
+
+    def _shared(self, kernel: Kernel) -> Rewriting | None:
+        """Return the kernel without a local buffer of which there is another one that is alike."""
+        if self.chosen is not None and SHARE not in self.chosen:
+            return None
+        ways = (own for n in range(len(kernel.statements)) for own in share_local(kernel, n))
+        return next(ways, None)
 
     def _best(
         self, kernel: Kernel, number: int, limits: Limits, demanded: bool

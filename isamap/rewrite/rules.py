@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from isamap.ir.nodes import Statement
+from isamap.rewrite.alike import NAME as SHARE
+from isamap.rewrite.alike import share_local
 from isamap.rewrite.by_exp import NAME as BY_EXP
 from isamap.rewrite.by_exp import REPLACED as SIGMOID
 from isamap.rewrite.by_exp import sigmoid_by_exp
@@ -78,13 +80,23 @@ RULES: tuple[Named, ...] = (
 )
 """The rules that need to know nothing of a machine, each with the name that chooses it."""
 
-NAMES = (REASSOCIATE, INSERT, COPY, *(name for name, _ in RULES), LAST_STEP, SPLIT, WIDEN, START)
+NAMES = (
+    REASSOCIATE,
+    INSERT,
+    COPY,
+    *(name for name, _ in RULES),
+    LAST_STEP,
+    SPLIT,
+    WIDEN,
+    START,
+    SHARE,
+)
 """The names of all rules."""
 
 APPROXIMATED = frozenset((DIVIDED, SIGMOID))
 """Operations on floats that rules compute in another way where that may be a little off."""
 
-WHOLE = frozenset((START,))
+WHOLE = frozenset((START, SHARE))
 """Rules of several statements: kernels compete, not what becomes of a statement."""
 
 SHAPED = frozenset((REASSOCIATE, INSERT, COPY))
@@ -119,6 +131,7 @@ def rules_for(
         (SPLIT, splitting(shapes)),
         (WIDEN, widening(shapes)),
         (START, start_last),
+        (SHARE, share_local),
     )
     if chosen is None:
         chosen = [name for name in NAMES if name not in WHOLE]

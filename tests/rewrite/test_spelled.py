@@ -59,7 +59,8 @@ def test_nothing_else_is(value: str) -> None:
 def test_elements_that_satisfy_a_condition_are_counted_in_vectors(hardware: str) -> None:
     kernel = kernel_of("kernel k { in A : f32[4096]\nout C : s32[]\nC[] += s32(A[k] > 0.5) }")
     result = map_kernel(kernel, load_hardware(hardware), Options(prove=False))
-    assert [r.rule for r in result.rewritings] == ["bool-by-select", "split-reduction"]
+    # In either order they make the same of it.
+    assert sorted(r.rule for r in result.rewritings) == ["bool-by-select", "split-reduction"]
     assert not any(name.startswith("c_gt") for name in result.estimate.instructions)
 
 

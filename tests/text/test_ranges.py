@@ -81,7 +81,8 @@ def test_a_variable_that_nothing_bounds_needs_a_line(value: str, name: str) -> N
 def test_the_hint_for_a_window_is_the_line_to_add() -> None:
     with pytest.raises(VerifyError) as caught:
         ranges("in X : f32[9]  out Y : f32[4]\n Y[p] max= X[2*p + r]")
-    assert caught.value.diagnostics[0].hint == "say its range on a line before: for r in 0..3"
+    told = "say its range on a line before, such as: for r in 0..3"
+    assert caught.value.diagnostics[0].hint == told
 
 
 def test_extents_with_one_value_agree_and_others_do_not() -> None:

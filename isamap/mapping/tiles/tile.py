@@ -209,7 +209,7 @@ def _select(choices: Sequence[Choice], limit: int) -> tuple[Choice, ...]:
     return tuple(sorted(chosen, key=lambda c: c.order))
 
 
-@lru_cache(maxsize=32768)
+@lru_cache(maxsize=8192)
 def best_choices(group: Group, limit: int, candidates: int = MOST_CANDIDATES) -> tuple[Choice, ...]:
     """Return the best tiles of variables that share axes."""
     tried = _fitting(group, candidates)
